@@ -1,0 +1,51 @@
+"""Every subject of the bus, built in one place.
+
+Law: a subject is spelt here and nowhere else; a payload's message type is named beside it.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+FACTS = "gouji.fact.>"
+MATCHES = "gouji.match.>"
+RATINGS = "gouji.rating.>"
+
+
+def command(shard: int) -> str:
+    """Requests `CommandRequest` to the leader of this shard."""
+    return f"gouji.engine.shard.{shard}.command"
+
+
+def history(shard: int) -> str:
+    """Requests `HistoryRequest` to the leader of this shard."""
+    return f"gouji.engine.shard.{shard}.history"
+
+
+def export(shard: int) -> str:
+    """Requests `ExportRequest` to the leader of this shard."""
+    return f"gouji.engine.shard.{shard}.export"
+
+
+LIST = "gouji.engine.list"
+"""Requests `ListRequest` to any engine replica."""
+
+
+def live(table_id: UUID, audience: str) -> str:
+    """Live `LiveUpdate` of a table for `seat0` … `seat5` or `public`."""
+    return f"gouji.live.{table_id}.{audience}"
+
+
+def fact(table_id: UUID) -> str:
+    """Durable `Fact` of a table."""
+    return f"gouji.fact.{table_id}"
+
+
+def match(table_id: UUID) -> str:
+    """Durable `MatchFound` for a table to be opened."""
+    return f"gouji.match.{table_id}"
+
+
+def rating(player_id: str) -> str:
+    """Durable `RatingChanged` of a player."""
+    return f"gouji.rating.{player_id}"
