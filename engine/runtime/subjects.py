@@ -12,6 +12,11 @@ MATCHES = "gouji.match.>"
 RATINGS = "gouji.rating.>"
 
 
+def shard_of(table_id: UUID) -> int:
+    """The shard 0 to 255 that a table belongs to: the last byte of its UUIDv7, which is random."""
+    return table_id.bytes[15]
+
+
 def command(shard: int) -> str:
     """Requests `CommandRequest` to the leader of this shard."""
     return f"gouji.engine.shard.{shard}.command"
@@ -34,6 +39,11 @@ LIST = "gouji.engine.list"
 def live(table_id: UUID, audience: str) -> str:
     """Live `LiveUpdate` of a table for `seat0` … `seat5` or `public`."""
     return f"gouji.live.{table_id}.{audience}"
+
+
+def peers(table_id: UUID) -> str:
+    """Live `PeerNotice` between the replicas that have streams of a table."""
+    return f"gouji.table.{table_id}.peers"
 
 
 def fact(table_id: UUID) -> str:
