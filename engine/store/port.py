@@ -14,6 +14,8 @@ from uuid import UUID
 
 GENESIS = bytes(32)
 """The hash before a stream's first event."""
+SHARDS = 256
+"""How many shards there are."""
 
 
 def shard_of(table_id: UUID) -> int:

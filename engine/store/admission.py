@@ -1,0 +1,70 @@
+"""What a store takes in: the bounds of an append, and why one is refused.
+
+Law: pure; both adapters decide by these functions, so that they cannot differ.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from engine.store.port import SHARDS, Append, NotTheLeader, OutboxEntry, StreamHead, WrongVersion
+
+MAX_EVENTS = 1024
+"""Events of one command."""
+MAX_FACTS = 64
+"""Facts of one command."""
+MAX_BYTES = 1 << 20
+"""Bytes of one payload."""
+MAX_TEXT = 256
+"""Characters of a type, an actor, a trace id, a subject, an event id."""
+MAX_READ = 5000
+"""Rows of one answer."""
+
+
+def check(append: Append) -> None:
+    """Raise `ValueError` when this can be no append at all: the caller has to be mended, not to try again."""
+    if not 0 < len(append.events) <= MAX_EVENTS:
+        raise ValueError(f"a command stores 1 to {MAX_EVENTS} events")
+    if len(append.outbox) > MAX_FACTS:
+        raise ValueError(f"a command publishes at most {MAX_FACTS} facts")
+    if append.expected_version < 0 or append.epoch < 0 or append.at_ms < 0:
+        raise ValueError("versions, epochs and times are not negative")
+    _check_payloads(append)
+    _check_texts(append)
+    _check_positions(append.outbox)
+
+
+def refusal(append: Append, head: StreamHead | None) -> WrongVersion | NotTheLeader | None:
+    """Say why a stream that stands at `head` (None when there is none) does not take this append; None when it does."""
+    if head is not None and (head.closed or head.epoch > append.epoch):
+        return NotTheLeader(f"epoch {append.epoch}, the stream has {head.epoch}{' and is closed' * head.closed}")
+    version = head.version if head is not None else 0
+    if version != append.expected_version:
+        return WrongVersion(f"version {append.expected_version} expected, the stream is at {version}")
+    return None
+
+
+def fair_share(owners: int, want: int) -> int:
+    """How many shards one of so many live owners may hold."""
+    return min(want, -(-SHARDS // owners))
+
+
+def _check_payloads(append: Append) -> None:
+    payloads = (*(event.payload for event in append.events), *(entry.payload for entry in append.outbox))
+    if max(map(len, payloads)) > MAX_BYTES:
+        raise ValueError(f"a payload has at most {MAX_BYTES} bytes")
+
+
+def _check_texts(append: Append) -> None:
+    types = (event.type for event in append.events)
+    names = (text for entry in append.outbox for text in (entry.subject, entry.event_id))
+    for text in (append.actor, append.trace_id, *types, *names):
+        if len(text) > MAX_TEXT or "\0" in text:
+            raise ValueError(f"a name has at most {MAX_TEXT} characters and no NUL")
+
+
+def _check_positions(entries: tuple[OutboxEntry, ...]) -> None:
+    if any(after.position != before.position + 1 for before, after in pairwise(entries)):
+        raise ValueError("facts are numbered without holes")
+    if entries and entries[0].position < 1:
+        raise ValueError("facts are numbered from 1")
