@@ -16,6 +16,20 @@ from engine.rules.variant import DebtKind
 Hands = tuple[Cards | None, ...]
 
 
+class Phase(StrEnum):
+    """Where a deal is in its course (R9.5)."""
+
+    DEAL = "deal"
+    BUY = "buy"
+    TRIBUTE = "tribute"
+    REVOLUTION = "revolution"
+    DECLARE = "declare"
+    DISCARD = "discard"
+    PLAY = "play"
+    OVER = "over"
+    VOID = "void"
+
+
 class WindowKind(StrEnum):
     """What the asked seats are asked (notation.md, `= window`)."""
 
@@ -48,9 +62,11 @@ class CardsDealt:
 
 @dataclass(frozen=True, slots=True)
 class Revolted:
-    """The seat has left the deal as a revolter, for now fourth (R7.3)."""
+    """The seat has left the deal as a revolter, for now fourth (R7.3); its opposite gets parting gouji (R7.4)."""
 
     seat: int
+    place: int
+    parting_gouji: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +152,27 @@ class RanksKept:
 
 @dataclass(frozen=True, slots=True)
 class PhaseBegan:
-    """The deal enters this phase (R9.5). `turn` is who is to act in it, if a single seat is."""
+    """The deal enters this phase (R9.5). `leader` leads the first trick as things stand (R1.6)."""
 
-    phase: str
-    turn: int | None
+    phase: Phase
+    leader: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PurchaseOffered:
+    """The seat is asked to buy a card of this rank (R9.2)."""
+
+    seat: int
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnDue:
+    """The payee is asked to return this many cards to the payer (R10.3)."""
+
+    seat: int
+    payer: int
+    amount: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +265,11 @@ class BurnDeclared:
 
 @dataclass(frozen=True, slots=True)
 class BurnStarted:
-    """The seat burns; the set's owner is the victim (R5.2)."""
+    """The seat burns; the set's owner is the victim (R5.2). `counter`: it ended another burn (R5.7)."""
 
     seat: int
     victim: int
+    counter: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +293,6 @@ class BurnFailed:
     """A false burn (R5.8)."""
 
     seat: int
-    leader: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,10 +313,17 @@ class BurnSucceeded:
 
 @dataclass(frozen=True, slots=True)
 class WentOut:
-    """The hand is empty; the seat takes this place (R6.1)."""
+    """The hand is empty; the seat takes this place (R6.1).
+
+    `closes`: for the rest of the trick who has passed is out of it, the seat's opposite excepted (R6.3). `parting`: the
+    opposite has the right of a parting gouji, which outlasts the trick when `kept`.
+    """
 
     seat: int
     place: int
+    closes: bool
+    parting: bool
+    kept: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,9 +349,10 @@ class WindfallRefused:
 
 @dataclass(frozen=True, slots=True)
 class PartingGoujiLaid:
-    """The set just laid is a parting gouji: nobody but burners may answer it (R6.3, R7.4)."""
+    """The set just laid is a parting gouji: nobody but burners may answer it (R6.3, R7.4). `left`: after this trick."""
 
     seat: int
+    left: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,19 +384,24 @@ class RevolterPromoted:
 
 @dataclass(frozen=True, slots=True)
 class Smothered:
-    """The set that left the seat only 3s was beaten (R9.7)."""
+    """The set that left the seat only 3s was beaten (R9.7); it owes `amount` cards."""
 
     seat: int
     by: int
+    amount: int
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The seat left the deal with this place (R5.8, R9.7, R12). `answers`: who is still asked, in order."""
+    """The seat left the deal with this place (R5.8, R9.7, R12).
+
+    `answers`: who is still asked, in order. `leader`: who leads instead, if the seat was to lead.
+    """
 
     seat: int
     place: int
     answers: tuple[int, ...]
+    leader: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -516,6 +562,8 @@ DealEvent = (
     | RanksDiscarded
     | RanksKept
     | PhaseBegan
+    | PurchaseOffered
+    | ReturnDue
     | WindowOpened
     | Answered
     | WindowClosed
