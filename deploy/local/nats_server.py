@@ -7,9 +7,7 @@ the `embedded` extra; `GOUJI_NATS_BIN` names another.
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
 import shutil
 import socket
 import sysconfig
@@ -17,6 +15,7 @@ import time
 from pathlib import Path
 
 from deploy.local.process import LOOPBACK, POLL_S, ChildProcess, ServerFailed, free_port, stop_orphan
+from deploy.local.secrets_file import kept
 
 CONFIG = Path(__file__).parent.parent / "nats" / "nats.conf"
 USERS = ("engine", "table", "matchmaking", "ranking", "operator")
@@ -40,6 +39,7 @@ class NatsServer:
     def __init__(self, folder: Path, *, port: int | None = None) -> None:
         self.port = port or free_port()
         self._folder = folder.absolute()
+        self._folder.mkdir(parents=True, exist_ok=True)
         self._child: ChildProcess | None = None
 
     @property
@@ -62,7 +62,6 @@ class NatsServer:
 
     def start(self) -> None:
         """Serve. Raises `ServerFailed` when it is not ready in time."""
-        self._folder.mkdir(parents=True, exist_ok=True)
         stop_orphan(self._pid_file, str(self._pid_file))
         self._child = ChildProcess(self._command(), self.log, env=os.environ | self._secrets())
         self._child.start()
@@ -99,12 +98,7 @@ class NatsServer:
         return {f"GOUJI_NATS_{user.upper()}_PASSWORD": password for user, password in self._passwords().items()}
 
     def _passwords(self) -> dict[str, str]:
-        kept = self._folder / "passwords.json"
-        if not kept.exists():
-            kept.touch(mode=0o600)
-            # A leading letter: the server reads a secret of digits as a number.
-            kept.write_text(json.dumps({user: f"s{secrets.token_hex(20)}" for user in USERS}))
-        return dict(json.loads(kept.read_text()))
+        return kept(self._folder / "passwords.json", USERS)
 
     def _wait_until_ready(self) -> None:
         child = self._running()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from deploy.local.process import Account, ServerFailed
 
+PRIVATE = 0o700
 OTHERS_ENTER = 0o001
 OTHERS_READ_AND_ENTER = 0o005
 
@@ -27,6 +28,7 @@ def account() -> Account | None:
 def own_folder(folder: Path, owner: Account | None) -> None:
     """Make the folder, private to its owner. Raises `ServerFailed` when the owner could not enter a parent."""
     folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(PRIVATE)
     if owner is None:
         return
     if (barrier := _barrier(folder.resolve().parent)) is not None:

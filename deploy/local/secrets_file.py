@@ -1,0 +1,31 @@
+"""Secrets of a local installation: made by chance when first asked for, kept in a file that only its owner reads.
+
+Law: values are made here and nowhere else; nothing logs them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def kept(path: Path, names: Iterable[str]) -> dict[str, str]:
+    """The secrets of these names, 160 bits each; those that the file lacks are made and added.
+
+    A secret starts with a letter: configuration files read one of digits as a number.
+    """
+    known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+    missing = {name: f"s{secrets.token_hex(20)}" for name in names if name not in known}
+    if missing:
+        _write(path, known | missing)
+    return known | missing
+
+
+def _write(path: Path, values: dict[str, str]) -> None:
+    partial = path.with_suffix(".partial")
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(values, file, indent=2)
+    partial.replace(path)
