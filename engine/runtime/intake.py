@@ -18,7 +18,7 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from psycopg_pool import AsyncConnectionPool
 
 from engine.runtime.bus import FactMessage
 from engine.runtime.gate import Hole, Verdict, admit
@@ -109,7 +109,7 @@ class Intake(Generic[Fact]):
             await self._park(message, str(poison))
         except Hole as hole:
             await self._wait_or_park(message, hole)
-        except (psycopg.OperationalError, PoolTimeout):
+        except psycopg.OperationalError:
             raise
         except Exception as fault:
             _log.exception("fact failed", source=message.subject, deliveries=message.deliveries)
@@ -135,9 +135,9 @@ class Intake(Generic[Fact]):
     async def _release(self, message: FactMessage) -> bool:
         try:
             await self._apply(message, parked=True)
-        except (psycopg.OperationalError, PoolTimeout):
+        except psycopg.OperationalError:
             raise
-        except Exception:
+        except Exception:  # noqa: BLE001 - whatever it is, this fact stays where it is and the others go on
             _log.exception("fact stays parked", source=message.subject, sequence=message.sequence)
             return False
         return True

@@ -19,8 +19,9 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow, class_row
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from psycopg_pool import AsyncConnectionPool
 
+from engine.runtime.bell import Bell
 from engine.runtime.bus import Bus, BusUnavailable, FactMessage, OutOfSequence
 
 _log = structlog.get_logger(__name__)
@@ -104,23 +105,21 @@ class OutboxRelay:
         self._bus = bus
         self._measures = measures
         self._page = page
-        self._sweep_s = sweep_s
-        self._woken = asyncio.Event()
+        self._bell = Bell(sweep_s)
 
     def wake(self) -> None:
         """There is something to publish."""
-        self._woken.set()
+        self._bell.ring()
 
     async def run(self) -> None:
         """Publish for ever, whenever woken, and now and then what a crash or another replica left."""
         while True:
-            self._woken.clear()
             try:
                 await self.sweep()
-            except (BusUnavailable, psycopg.OperationalError, PoolTimeout) as trouble:
+            except (BusUnavailable, psycopg.OperationalError) as trouble:
                 self._measures.troubles.inc()
                 _log.warning("outbox not swept", cause=type(trouble).__name__)
-            await self._pause()
+            await self._bell.sleep()
 
     async def sweep(self) -> int:
         """Go over all subjects until nothing more can be published now; returns how many facts went out."""
@@ -180,13 +179,6 @@ class OutboxRelay:
             pending, oldest = await cursor.fetchone() or (0, 0.0)
         self._measures.pending.set(pending)
         self._measures.oldest.set(oldest)
-
-    async def _pause(self) -> None:
-        try:
-            async with asyncio.timeout(self._sweep_s):
-                await self._woken.wait()
-        except TimeoutError:
-            return
 
 
 def _is_there(last: FactMessage | None, fact: OutgoingFact) -> bool:

@@ -1,7 +1,7 @@
 """A service's connections to its own Postgres schema.
 
 Law: knows no table. Every connection has the schema as its whole search path, gives a dead link up within seconds, and
-runs no statement longer than a bound. What the driver calls out of reach leaves here as `Unavailable`.
+runs no statement longer than a bound. What the driver calls out of reach leaves here as `Unavailable`, too many waiting for a connection as `Busy`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from psycopg_pool import AsyncConnectionPool, TooManyRequests
 
-from engine.runtime.faults import Unavailable
+from engine.runtime.faults import Busy, Unavailable
 
 _LINK = {
     "connect_timeout": 5,
@@ -45,5 +45,7 @@ def reaching() -> Iterator[None]:
     """Turn the driver's ways to say "out of reach" into `Unavailable`."""
     try:
         yield
-    except (psycopg.OperationalError, PoolTimeout) as trouble:
+    except TooManyRequests as crowd:
+        raise Busy from crowd
+    except psycopg.OperationalError as trouble:
         raise Unavailable("The database cannot be reached.") from trouble
