@@ -13,7 +13,16 @@ from typing import NamedTuple, assert_never
 from engine import rules
 from engine.match import commands as asked
 from engine.match import events as happened
-from engine.match.commands import Command, OpenTable, Play, StartDeal, TakeSeat
+from engine.match.commands import (
+    Command,
+    OpenTable,
+    PenaltyCommand,
+    Play,
+    PlayerCommand,
+    StartDeal,
+    TableCommand,
+    TakeSeat,
+)
 from engine.match.events import DealRevealed, DealStarted, Event, MatchFinished, SeatTaken
 from engine.match.evolve import fold, setup_of
 from engine.match.seating import EMPTY_SEATS, NOBODY, changed_hands, seat_for, seated
@@ -53,6 +62,16 @@ def decide(match: Match, command: Command) -> Decision:
         return _open(match, command)
     if is_over(match):
         return Refused(MatchReason.TABLE_CLOSED)
+    if isinstance(command, PlayerCommand):
+        return _ask(match, command)
+    if isinstance(command, TableCommand):
+        return _run(match, command)
+    if match.phase is Phase.PLAYING:
+        return _in_the_deal(match, command)
+    return _punish(match, command)
+
+
+def _ask(match: Match, command: PlayerCommand) -> Decision:
     match command:
         case TakeSeat():
             return _take_seat(match, command)
@@ -62,6 +81,12 @@ def decide(match: Match, command: Command) -> Decision:
             return _set_ready(match, command)
         case Play():
             return _play(match, command)
+        case _:
+            assert_never(command)
+
+
+def _run(match: Match, command: TableCommand) -> Decision:
+    match command:
         case asked.CommitSeed(seed, commitment):
             return _commit(match, seed, commitment)
         case asked.CallDeal():
@@ -74,10 +99,6 @@ def decide(match: Match, command: Command) -> Decision:
             return (happened.DeadlineExtended(until_ms),)
         case asked.CloseTable(reason):
             return _close(match, reason)
-        case penal.TimeOut() | penal.Forfeit() | penal.JudgeLast():
-            return _in_the_deal(match, command)
-        case penal.Warn() | penal.Dock() | penal.Disqualify():
-            return _in_the_deal(match, command) if match.phase is Phase.PLAYING else _punish(match, command)
         case _:
             assert_never(command)
 
@@ -252,7 +273,7 @@ def _close(match: Match, reason: str) -> Decision:
     return (*revealed, happened.TableClosed(reason))
 
 
-def _punish(match: Match, command: penal.Warn | penal.Dock | penal.Disqualify) -> Decision:
+def _punish(match: Match, command: PenaltyCommand) -> Decision:
     """A penalty between deals, where the rules have no say (R12)."""
     if match.players[command.seat] == NOBODY:
         return Refused(MatchReason.NOT_SEATED)
@@ -263,3 +284,7 @@ def _punish(match: Match, command: penal.Warn | penal.Dock | penal.Disqualify) -
             return (dealt.PointsDocked(seat, points, reason),)
         case penal.Disqualify(seat, reason):
             return (dealt.Disqualified(seat, reason),)
+        case penal.TimeOut() | penal.Forfeit() | penal.JudgeLast():
+            return Refused(MatchReason.NO_DEAL_RUNNING)
+        case _:
+            assert_never(command)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NewType
 
 from engine.match.seating import Seating
-from engine.rules.events import Debt, DealEvent
+from engine.rules.events import DealEvent, Debt
 from engine.rules.variant import Variant
 
 Faces = NewType("Faces", tuple[int, ...])

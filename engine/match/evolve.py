@@ -70,28 +70,39 @@ def _at_the_table(match: Match, event: MatchEvent) -> Match:
     match event:
         case TableOpened():
             return _opened(event)
-        case happened.SeatTaken(seat, player):
-            return _seated(match, seat, player)
-        case happened.SeatLeft(seat, _):
-            return _seated(match, seat, NOBODY)
-        case happened.SeatSubstituted(seat, player):
-            return _seated(match, seat, player)
-        case happened.ReadyChanged(seat, ready, contribution):
-            return _made_ready(match, seat, contribution or "", ready=ready)
-        case happened.SeedCommitted(_, commitment, seed):
-            return match._replace(commitment=commitment, seed=seed or "")
-        case happened.DealCalled():
-            return match._replace(called=True)
         case DealStarted():
             return _started(event)
+        case happened.SeatTaken() | happened.SeatSubstituted():
+            return _seated(match, event.seat, event.player)
+        case happened.SeatLeft():
+            return _seated(match, event.seat, NOBODY)
+        case happened.ReadyChanged():
+            return _made_ready(match, event)
         case happened.DealRevealed():
             return match
+        case _:
+            return _noted(match, event)
+
+
+def _noted(
+    match: Match,
+    event: happened.SeedCommitted
+    | happened.DealCalled
+    | happened.MatchFinished
+    | happened.TableClosed
+    | happened.DeadlineExtended,
+) -> Match:
+    match event:
+        case happened.SeedCommitted():
+            return match._replace(commitment=event.commitment, seed=event.seed or "")
+        case happened.DealCalled():
+            return match._replace(called=True)
         case happened.MatchFinished():
             return match._replace(phase=Phase.FINISHED)
         case happened.TableClosed():
             return match._replace(phase=Phase.CLOSED)
-        case happened.DeadlineExtended(until_ms):
-            return match._replace(extended_to_ms=until_ms)
+        case happened.DeadlineExtended():
+            return match._replace(extended_to_ms=event.until_ms)
         case _:
             assert_never(event)
 
@@ -115,10 +126,10 @@ def _seated(match: Match, seat: int, player: str) -> Match:
     return _new_wait(seated) if match.phase is Phase.GATHERING else seated
 
 
-def _made_ready(match: Match, seat: int, contribution: str, *, ready: bool) -> Match:
+def _made_ready(match: Match, event: happened.ReadyChanged) -> Match:
     return match._replace(
-        ready=tuple(ready if one == seat else was for one, was in enumerate(match.ready)),
-        contributions=placed(match.contributions, seat, contribution),
+        ready=tuple(event.ready if seat == event.seat else was for seat, was in enumerate(match.ready)),
+        contributions=placed(match.contributions, event.seat, event.contribution or ""),
     )
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from engine import rules
 from engine.match.events import DealStarted
-from engine.match.seating import EMPTY_SEATS, NOBODY, SEATS, Seating
+from engine.match.seating import NOBODY, SEATS, Seating
 from engine.rules.events import Debt
 from engine.rules.variant import Variant
 

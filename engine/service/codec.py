@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
-from functools import cache
+from functools import partial
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -20,9 +20,9 @@ from google.protobuf.message import DecodeError, Message
 from gouji.game.v1 import event_pb2, variant_pb2, view_pb2
 
 from engine.match.events import Event, Faces, MatchEvent
-from engine.rules.cards import Cards, faces_text, parse, parse_faces, text
-from engine.rules.events import Debt, DealEvent
-from engine.rules.variant import Variant
+from engine.rules.cards import Cards, NotCards, faces_text, parse, parse_faces, text
+from engine.rules.events import DealEvent, Hands
+from engine.rules.variant import PerRank
 from engine.store.port import NewEvent
 
 SCHEMA = 1
@@ -31,7 +31,8 @@ SCHEMA = 1
 EVENT_TYPES: tuple[type[Any], ...] = (*get_args(MatchEvent), *get_args(DealEvent))
 
 _PROTO_FILES = (event_pb2, variant_pb2, view_pb2)
-_VARIANT_PAIRS = tuple[tuple[int, int], ...]
+_PLANS: dict[type, _Plan] = {}
+_PAIR = tuple[int, int]
 
 
 class UnknownEvent(Exception):
@@ -59,9 +60,13 @@ class _Plan(NamedTuple):
     slots: tuple[_Slot, ...]
 
 
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
 def type_of(event_type: type[Any]) -> str:
     """The name under which an event type is stored and written: `SetLaid` is `set_laid`."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", event_type.__name__).lower()
+    return _snake(event_type.__name__)
 
 
 TYPES: dict[str, type[Any]] = {type_of(one): one for one in EVENT_TYPES}
@@ -88,13 +93,13 @@ def decode(type_: str, schema: int, payload: bytes) -> Event:
     plan = _plan(event_type)
     try:
         event: Event = _from_message(plan, plan.message.FromString(payload))
-    except DecodeError as error:
+    except (DecodeError, NotCards, KeyError) as error:
         raise UnknownEvent(type_) from error
     return event
 
 
-def to_message(value: Any) -> Message:
-    """A dataclass or named tuple as the protobuf message of the same name."""
+def to_message(value: Any) -> Any:
+    """A dataclass or named tuple as the protobuf message of the same name, whose type the caller knows."""
     return _to_message(_plan(type(value)), value)
 
 
@@ -133,29 +138,39 @@ def _from_message(plan: _Plan, message: Message) -> Any:
     )
 
 
-@cache
-def _plan(value_type: type[Any]) -> _Plan:
+def _plan(value_type: type) -> _Plan:
+    found = _PLANS.get(value_type)
+    if found is None:
+        found = _PLANS[value_type] = _made_plan(value_type)
+    return found
+
+
+def _made_plan(value_type: type) -> _Plan:
     message = _message_named(value_type.__name__)
     hints = get_type_hints(value_type)
-    names = [one.name for one in fields(value_type)] if is_dataclass(value_type) else value_type._fields
-    slots = tuple(_slot(name, hints[name], message) for name in names)
+    slots = tuple(
+        _slot(name, hints[name], message.DESCRIPTOR.fields_by_name[name]) for name in _field_names(value_type)
+    )
     return _Plan(value_type, message, slots)
 
 
+def _field_names(value_type: Any) -> tuple[str, ...]:
+    if is_dataclass(value_type):
+        return tuple(one.name for one in fields(value_type))
+    return tuple(value_type._fields)
+
+
 def _message_named(name: str) -> type[Message]:
-    for file in _PROTO_FILES:
-        if found := getattr(file, name, None):
-            return found  # type: ignore[no-any-return]
-    raise UnknownEvent(name)
+    found: type[Message] = next(getattr(file, name) for file in _PROTO_FILES if hasattr(file, name))
+    return found
 
 
-def _slot(name: str, hint: Any, message: type[Message]) -> _Slot:
+def _slot(name: str, hint: Any, field: Any) -> _Slot:
     inner = _without_none(hint)
-    field = message.DESCRIPTOR.fields_by_name[name]
     optional = inner is not hint
     if optional and get_origin(inner) is tuple:
-        return _Slot(name, _wrapped(_form(inner), field.message_type.name), optional)
-    return _Slot(name, _form(inner), optional)
+        return _Slot(name, _wrapped(inner, field.message_type), optional)
+    return _Slot(name, _form(inner, field), optional)
 
 
 def _without_none(hint: Any) -> Any:
@@ -165,17 +180,18 @@ def _without_none(hint: Any) -> Any:
     return rest[0] if len(rest) == 1 else hint
 
 
-def _form(hint: Any) -> _Form:
+def _form(hint: Any, field: Any) -> _Form:
     if hint is Cards:
         return _Form(text, parse)
     if hint is Faces:
         return _Form(faces_text, _parse_faces)
     if get_origin(hint) is tuple:
-        return _sequence(hint)
+        return _sequence(hint, field)
     if isinstance(hint, type) and issubclass(hint, StrEnum):
-        return _enum(hint)
-    if hint in {Variant, Debt}:
-        return _nested(hint)
+        return _enum(hint, field.enum_type)
+    if field.message_type is not None:
+        plan = _plan(hint)
+        return _Form(partial(_to_message, plan), partial(_from_message, plan))
     return _Form(_same, _same)
 
 
@@ -187,55 +203,51 @@ def _parse_faces(written: str) -> Faces:
     return Faces(parse_faces(written))
 
 
-def _sequence(hint: Any) -> _Form:
-    if hint == _VARIANT_PAIRS:
-        return _Form(
-            lambda pairs: [variant_pb2.RankCount(rank=rank, count=count) for rank, count in pairs],
-            lambda pairs: tuple((one.rank, one.count) for one in pairs),
-        )
-    item = _without_none(get_args(hint)[0])
-    if item is not get_args(hint)[0]:
+def _sequence(hint: Any, field: Any) -> _Form:
+    item = get_args(hint)[0]
+    if item == _PAIR:
+        return _Form(_to_counts, _from_counts)
+    if _without_none(item) is not item:
         return _Form(_to_hands, _from_hands)
-    form = _form(item)
+    form = _form(item, field)
     if form.to is _same:
         return _Form(list, tuple)
     return _Form(lambda many: [form.to(one) for one in many], lambda many: tuple([form.back(one) for one in many]))
 
 
-def _to_hands(hands: tuple[Cards | None, ...]) -> list[Message]:
+def _to_counts(pairs: PerRank) -> list[Message]:
+    return [variant_pb2.RankCount(rank=rank, count=count) for rank, count in pairs]
+
+
+def _from_counts(counts: Any) -> PerRank:
+    return tuple((one.rank, one.count) for one in counts)
+
+
+def _to_hands(hands: Hands) -> list[Message]:
     return [event_pb2.Hand() if hand is None else event_pb2.Hand(cards=text(hand)) for hand in hands]
 
 
-def _from_hands(hands: Any) -> tuple[Cards | None, ...]:
+def _from_hands(hands: Any) -> Hands:
     return tuple([parse(hand.cards) if hand.HasField("cards") else None for hand in hands])
 
 
-def _wrapped(form: _Form, name: str) -> _Form:
+def _wrapped(hint: Any, descriptor: Any) -> _Form:
     """A sequence that may be absent travels in a message with one repeated field."""
-    message = _message_named(name)
-    (field,) = message.DESCRIPTOR.fields
+    message = _message_named(descriptor.name)
+    (field,) = descriptor.fields
+    form = _form(hint, field)
     return _Form(
         lambda many: message(**{field.name: form.to(many)}),
         lambda wrapper: form.back(getattr(wrapper, field.name)),
     )
 
 
-def _enum(enum: type[StrEnum]) -> _Form:
+def _enum(enum: type[StrEnum], descriptor: Any) -> _Form:
     """A word travels as the protobuf number of the same name."""
-    prefix = re.sub(r"(?<!^)(?=[A-Z])", "_", enum.__name__).upper()
-    descriptor = next(file.DESCRIPTOR.enum_types_by_name.get(enum.__name__) for file in _PROTO_FILES if _has(file, enum))
+    prefix = _snake(descriptor.name).upper()
     numbers = {one: descriptor.values_by_name[f"{prefix}_{one.name}"].number for one in enum}
     words = {number: one for one, number in numbers.items()}
     return _Form(numbers.__getitem__, words.__getitem__)
-
-
-def _has(file: Any, enum: type[StrEnum]) -> bool:
-    return enum.__name__ in file.DESCRIPTOR.enum_types_by_name
-
-
-def _nested(value_type: type[Any]) -> _Form:
-    plan = _plan(value_type)
-    return _Form(lambda value: _to_message(plan, value), lambda message: _from_message(plan, message))
 
 
 def _canonical(value: object) -> object:
