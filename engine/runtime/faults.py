@@ -71,6 +71,12 @@ class FailedPrecondition(Fault):
     reason = "FAILED_PRECONDITION"
 
 
+class Aborted(Fault):
+    """What was under way has been ended: look at the reason before starting again."""
+
+    reason = "ABORTED"
+
+
 class Busy(Fault):
     """Too much at once: slow down, then try again."""
 
