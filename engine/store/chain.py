@@ -35,7 +35,7 @@ LAYOUT = 1
 _RECORD = Struct(">B16sQIQ16s32s32s32s32s32s")
 
 
-def link(
+def link(  # noqa: PLR0917 - an event's fields in their order
     previous: bytes,
     table_id: UUID,
     version: int,

@@ -1,0 +1,221 @@
+"""The store's SQL: each statement with its name and its purpose.
+
+Law: text only. Every statement names the shard, touches no row of two tables' streams at once except the append, which
+touches each on its own, and stands for one transaction.
+"""
+
+# ruff: noqa: S608 - what these texts are put together from are constants of this file
+
+from __future__ import annotations
+
+from typing import LiteralString
+
+VERSION_TABLE: LiteralString = "select to_regclass('engine.alembic_version')::text"
+"""Whether any migration has run."""
+
+MIGRATED: LiteralString = "select version_num from engine.alembic_version"
+"""Which migration the schema stands at."""
+
+_HEAD: LiteralString = "table_id, version, head, owner_epoch, closed, deadline_at_ms, deadline_since_version"
+
+APPEND: LiteralString = """
+with asked as materialized (
+    select * from unnest(
+        %b::int2[], %b::uuid[], %b::int8[], %b::bytea[], %b::int8[], %b::bytea[], %b::int8[], %b::uuid[],
+        %b::int8[], %b::int8[], %b::bool[]
+    ) as asked (
+        shard, table_id, expected_version, expected_head, version, head, epoch, command_id,
+        deadline_at_ms, deadline_since_version, closes
+    )
+),
+opened as (
+    insert into engine.stream
+        (shard, table_id, version, head, owner_epoch, closed, deadline_at_ms, deadline_since_version)
+    select shard, table_id, version, head, epoch, closes, nullif(deadline_at_ms, -1), nullif(deadline_since_version, -1)
+    from asked where expected_version = 0
+    on conflict (shard, table_id) do nothing
+    returning table_id
+),
+moved as (
+    update engine.stream set
+        version = asked.version,
+        head = asked.head,
+        owner_epoch = asked.epoch,
+        closed = asked.closes,
+        deadline_at_ms = nullif(asked.deadline_at_ms, -1),
+        deadline_since_version = nullif(asked.deadline_since_version, -1)
+    from asked
+    where stream.shard = asked.shard and stream.table_id = asked.table_id
+        and stream.version = asked.expected_version and stream.head = asked.expected_head
+        and stream.owner_epoch <= asked.epoch and not stream.closed
+        -- A subquery with a limit is always an index lookup of its own, never a join.
+        and (
+            select event.version from engine.event
+            where event.shard = asked.shard and event.table_id = asked.table_id
+                and event.command_id = asked.command_id and event.ends_command
+            limit 1
+        ) is null
+    returning stream.table_id
+),
+done as (
+    select table_id from opened union all select table_id from moved
+),
+logged as (
+    insert into engine.event
+        (shard, table_id, version, type, schema, payload, actor, command_id, trace_id, at_ms, hash, ends_command)
+    select * from unnest(
+        %b::int2[], %b::uuid[], %b::int8[], %b::text[], %b::int4[], %b::bytea[], %b::text[], %b::uuid[],
+        %b::text[], %b::int8[], %b::bytea[], %b::bool[]
+    ) as event (
+        shard, table_id, version, type, schema, payload, actor, command_id, trace_id, at_ms, hash, ends_command
+    )
+    -- `is true` keeps this a hashed lookup, never a join.
+    where (table_id in (select table_id from done)) is true
+),
+noted as (
+    insert into engine.outbox (shard, table_id, position, version, previous_hash, subject, event_id, payload)
+    select * from unnest(
+        %b::int2[], %b::uuid[], %b::int8[], %b::int8[], %b::bytea[], %b::text[], %b::text[], %b::bytea[]
+    ) as fact (shard, table_id, position, version, previous_hash, subject, event_id, payload)
+    where (table_id in (select table_id from done)) is true
+)
+select table_id from done
+"""
+"""Store many tables' appends. Answers the tables that took theirs; the others are as they were.
+
+-1 stands for no deadline, because a column of nothing but nulls has no type.
+"""
+
+REFUSED: LiteralString = """
+select
+    asked.table_id, stream.version, stream.head, stream.owner_epoch, stream.closed,
+    stream.deadline_at_ms, stream.deadline_since_version, event.version, event.hash
+from unnest(%b::int2[], %b::uuid[], %b::uuid[]) as asked (shard, table_id, command_id)
+left join engine.stream on stream.shard = asked.shard and stream.table_id = asked.table_id
+left join engine.event on event.shard = asked.shard and event.table_id = asked.table_id
+    and event.command_id = asked.command_id and event.ends_command
+"""
+"""Why tables did not take their appends: where they stand, and what the command was answered if it is stored."""
+
+HEADS: LiteralString = """
+select asked.table_id, stream.version, stream.head
+from unnest(%b::int2[], %b::uuid[]) as asked (shard, table_id)
+join engine.stream on stream.shard = asked.shard and stream.table_id = asked.table_id
+"""
+"""Versions and hashes of some streams, to chain to."""
+
+COMMAND: LiteralString = """
+select version, hash from engine.event
+where shard = %(shard)s and table_id = %(table_id)s and command_id = %(command_id)s and ends_command
+"""
+"""What a command was answered."""
+
+HEAD: LiteralString = f"select {_HEAD} from engine.stream where shard = %(shard)s and table_id = %(table_id)s"
+"""Where a stream stands."""
+
+CLAIM: LiteralString = f"""
+update engine.stream set owner_epoch = %(epoch)s
+where shard = %(shard)s and table_id = %(table_id)s and owner_epoch <= %(epoch)s
+returning {_HEAD}
+"""
+"""Write a leader's epoch, unless a newer one is there."""
+
+READ: LiteralString = """
+select table_id, version, type, schema, payload, actor, command_id, trace_id, at_ms, hash
+from engine.event
+where shard = %(shard)s and table_id = %(table_id)s and version > %(after_version)s
+order by version limit %(limit)s
+"""
+"""Events in order."""
+
+LAST_OF_TYPE: LiteralString = """
+select version from engine.event
+where shard = %(shard)s and table_id = %(table_id)s and type = %(type)s
+order by version desc limit 1
+"""
+"""The newest event of a type."""
+
+OPEN_STREAMS: LiteralString = f"""
+select {_HEAD} from engine.stream
+where not closed and (%(before)s::uuid is null or table_id < %(before)s::uuid)
+order by table_id desc limit %(limit)s
+"""
+"""Streams that are not closed, newest first: of all shards, for operators."""
+
+DEADLINES: LiteralString = f"""
+select {_HEAD} from engine.stream
+where shard = any(%(shards)s::int2[]) and not closed and deadline_at_ms is not null
+order by deadline_at_ms, table_id limit %(limit)s
+"""
+"""Streams with a deadline, earliest first."""
+
+PENDING: LiteralString = """
+select table_id, position, subject, event_id, payload, version, previous_hash
+from engine.outbox
+where shard = any(%(shards)s::int2[])
+order by table_id, position limit %(limit)s
+"""
+"""Facts that are not published."""
+
+PUBLISHED: LiteralString = """
+delete from engine.outbox where shard = %(shard)s and table_id = %(table_id)s and position = %(position)s
+"""
+"""Forget a fact."""
+
+KEEP_LEASES: LiteralString = """
+with term as (
+    select now() + %(ttl_ms)s * interval '1 millisecond' as until
+),
+others as (
+    delete from engine.contender where until < now() - interval '1 hour'
+),
+present as (
+    insert into engine.contender (owner, until) select %(owner)s, until from term
+    on conflict (owner) do update set until = excluded.until
+),
+live as (
+    select 1 + count(*) as owners from engine.contender where owner <> %(owner)s and until > now()
+),
+share as (
+    select least(%(want)s, ceil(256.0 / owners))::int as size from live
+),
+mine as (
+    select shard, row_number() over (order by shard) as place from engine.lease where owner = %(owner)s
+),
+renewed as (
+    update engine.lease set until = term.until from term, share, mine
+    where lease.shard = mine.shard and lease.owner = %(owner)s and mine.place <= share.size
+    returning lease.shard, lease.epoch
+),
+given_up as (
+    update engine.lease set owner = null, until = null from share, mine
+    where lease.shard = mine.shard and lease.owner = %(owner)s and mine.place > share.size
+),
+free as (
+    select shard from engine.lease
+    where owner is null or (owner <> %(owner)s and until <= now())
+    order by shard
+    limit (select greatest(share.size - (select count(*) from mine), 0) from share)
+    for update skip locked
+),
+taken as (
+    update engine.lease set owner = %(owner)s, epoch = lease.epoch + 1, until = term.until from term, free
+    where lease.shard = free.shard
+    returning lease.shard, lease.epoch
+)
+select live.owners, held.shard, held.epoch
+from live left join (select * from renewed union all select * from taken) as held on true
+order by held.shard
+"""
+"""One round of an owner's leases, by the database's clock: renew, let go of what is over the fair share, take."""
+
+RELEASE_LEASES: LiteralString = """
+with gone as (
+    delete from engine.contender where owner = %(owner)s
+)
+update engine.lease set owner = null, until = null where owner = %(owner)s
+"""
+"""A clean stop: give everything up at once."""
+
+LEADER: LiteralString = "select owner from engine.lease where shard = %(shard)s and until > now()"
+"""Who leads a shard."""
