@@ -6,13 +6,16 @@ Law: knows folders of migration scripts and roles, no table. Scripts run as the 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import psycopg
 from psycopg import sql
 
 from engine.runtime import migrations
+from engine.store.partitions import make_partitions
 
 _ROOT = Path(__file__).parent.parent
 
@@ -39,7 +42,13 @@ def migrate(dsn: str) -> dict[str, list[str]]:
     missing = pending(dsn)
     for schema, folder in SCHEMAS.items():
         migrations.upgrade(dsn, folder, schema)
+    add_partitions(dsn)
     return missing
+
+
+def add_partitions(dsn: str) -> tuple[date, ...]:
+    """Make the log's partitions of the coming days; to be repeated daily. Harmless when repeated."""
+    return asyncio.run(make_partitions(dsn, datetime.now(UTC).date()))
 
 
 def let_in(dsn: str, passwords: Mapping[str, str]) -> None:

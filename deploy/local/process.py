@@ -63,7 +63,8 @@ class ChildProcess:
         return None if self._process is None else self._process.poll()
 
     def start(self) -> None:
-        """Start it in a session of its own, so that the terminal's Ctrl-C reaches only its supervisor."""
+        """Start it, or start it again, in a session of its own: the terminal's Ctrl-C reaches only its supervisor."""
+        self._close_input()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self.argv,
@@ -77,6 +78,10 @@ class ChildProcess:
                 extra_groups=None if self.account is None else [],
             )
 
+    def ask_to_stop(self, by: signal.Signals = signal.SIGTERM) -> None:
+        """Ask it to stop and do not wait."""
+        self._send(by)
+
     def stop(self, *, by: signal.Signals = signal.SIGTERM, grace_s: float = 10) -> None:
         """Ask it to stop, kill it after `grace_s` seconds; harmless when it is not running."""
         if self._process is None:
@@ -86,8 +91,7 @@ class ChildProcess:
             self._process.wait(grace_s)
         except subprocess.TimeoutExpired:
             self.kill()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        self._close_input()
 
     def kill(self) -> None:
         """End it without asking, as a power cut would."""
@@ -99,6 +103,10 @@ class ChildProcess:
         """An error that tells the end of the log."""
         tail = self.log.read_text(errors="replace")[-TAIL_CHARS:] if self.log.exists() else ""
         return ServerFailed(f"{what} (exit code {self.exit_code()}), log {self.log}:\n{tail}")
+
+    def _close_input(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
 
     def _send(self, number: signal.Signals) -> None:
         if self._process is not None and self._process.poll() is None:

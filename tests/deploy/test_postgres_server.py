@@ -8,9 +8,9 @@ from deploy.local.process import ServerFailed
 
 
 def test_a_killed_server_comes_back_with_everything_that_was_committed(
-    postgres_server: PostgresServer, database: str
+    postgres_server: PostgresServer, empty_database: str
 ) -> None:
-    with psycopg.connect(database, autocommit=True) as connection:
+    with psycopg.connect(empty_database, autocommit=True) as connection:
         connection.execute("CREATE TABLE kept (value int)")
         connection.execute("INSERT INTO kept VALUES (6)")
 
@@ -18,7 +18,7 @@ def test_a_killed_server_comes_back_with_everything_that_was_committed(
     assert not postgres_server.is_running()
     postgres_server.start()
 
-    with psycopg.connect(database) as connection:
+    with psycopg.connect(empty_database) as connection:
         assert connection.execute("SELECT value FROM kept").fetchall() == [(6,)]
 
 
