@@ -20,6 +20,10 @@ class RequestTimedOut(Exception):
     """No answer in time; whether the request took effect is unknown."""
 
 
+class HandlerFailed(RequestTimedOut):
+    """The one who serves this subject broke over the request; whether it took effect is unknown."""
+
+
 class BusUnavailable(Exception):
     """The bus cannot be reached: back off and try again."""
 
@@ -65,13 +69,26 @@ class Bus(Protocol):
     """All traffic between processes. Methods raise `BusUnavailable` when the bus cannot be reached."""
 
     async def request(
-        self, subject: str, payload: bytes, *, timeout: float, headers: Mapping[str, str] | None = None
+        self,
+        subject: str,
+        payload: bytes,
+        *,
+        timeout: float,  # noqa: ASYNC109 - it travels, and an adapter bounds more by it than the waiting
+        headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """Ask the one who serves this subject. Raises `NoResponders` at once, `RequestTimedOut` after `timeout` s."""
+        """Ask one of those who serve this subject.
+
+        Raises `NoResponders` at once, also when the one asked has no room for the request; `RequestTimedOut` after
+        `timeout` seconds; `HandlerFailed` as soon as the handler raises.
+        """
         ...
 
     async def serve(self, subject: str, handler: RequestHandler, *, in_flight: int = 1024) -> Subscription:
-        """Answer requests on this subject, at most `in_flight` at a time; beyond that they wait in a bounded queue."""
+        """Answer requests on this subject, at most `in_flight` at a time.
+
+        Beyond that they wait in a bounded queue, and beyond the queue they are turned away. Of several who serve one
+        subject each request reaches one.
+        """
         ...
 
     async def publish(self, subject: str, payload: bytes, *, headers: Mapping[str, str] | None = None) -> None:
@@ -105,7 +122,8 @@ class Bus(Protocol):
     async def consume(self, pattern: str, durable: str, handler: FactHandler) -> Subscription:
         """Deliver durable messages that match, from the beginning, at least once, in order, one at a time.
 
-        A handler that returns acknowledges. One that raises gets the message again after a pause.
+        A handler that returns acknowledges. One that raises gets the message again after a pause, longer each time;
+        later messages do not wait for it, so who needs order puts `gate.py` before its effect.
         Consumers of one `durable` name share the work; a name keeps its position over restarts.
         """
         ...
