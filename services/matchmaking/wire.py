@@ -11,6 +11,8 @@ from typing import Final
 from uuid import UUID
 
 from google.protobuf.message import DecodeError
+from gouji.engine.v1 import facts_pb2 as engine_facts
+from gouji.matchmaking.v1 import facts_pb2, matchmaking_pb2
 
 from engine.runtime import subjects
 from engine.runtime.bus import FactMessage
@@ -18,8 +20,6 @@ from engine.runtime.faults import MalformedRequest
 from engine.runtime.intake import Arrival, Poison
 from engine.runtime.outbox_relay import OutgoingFact
 from engine.runtime.uuid7 import made_at_ms
-from gouji.engine.v1 import facts_pb2 as engine_facts
-from gouji.matchmaking.v1 import facts_pb2, matchmaking_pb2
 from services.matchmaking.matching import Match
 from services.matchmaking.seating import Freed, Irrelevant, Occupied, SeatingFact
 from services.matchmaking.tickets import State, Ticket

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from alembic import op
 
+from engine.runtime.gate import INBOX
+from engine.runtime.intake import PARKED
+from engine.runtime.outbox_relay import OUTBOX
+from engine.runtime.roles import ensure_role
+
 revision = "0001"
 down_revision = None
 
@@ -56,41 +61,15 @@ SCHEMA = (
     """,
     "create index seated_by_player on seated (player_id)",
     "create index unconfirmed_by_time on seated (since) where not confirmed",
-    """
-    create table inbox (
-        source text primary key,
-        last bigint not null
-    )
-    """,
-    """
-    create table parked (
-        source text not null,
-        sequence bigint not null,
-        subject text not null,
-        payload bytea not null,
-        complaint text not null,
-        parked_at timestamptz not null default clock_timestamp(),
-        primary key (source, sequence)
-    )
-    """,
-    """
-    create table outbox (
-        subject text not null,
-        position bigint not null,
-        event_id text not null,
-        payload bytea not null,
-        created_at timestamptz not null default clock_timestamp(),
-        primary key (subject, position)
-    )
-    """,
+    INBOX,
+    PARKED,
+    OUTBOX,
 )
 
 
 def upgrade() -> None:
     for statement in SCHEMA:
         op.execute(statement)
-    connection = op.get_bind()
-    if not connection.exec_driver_sql("select 1 from pg_roles where rolname = %s", (ROLE,)).scalar():
-        op.execute(f"create role {ROLE} nologin")
+    ensure_role(op.get_bind(), ROLE)
     op.execute(f"grant usage on schema matchmaking to {ROLE}")
-    op.execute(f"grant select, insert, update, delete on all tables in schema matchmaking to {ROLE}")
+    op.execute(f"grant select, insert, update, delete on queue, ticket, seated, inbox, parked, outbox to {ROLE}")
