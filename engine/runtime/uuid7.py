@@ -1,27 +1,20 @@
-"""Identifiers that sort by the time they were made.
+"""UUIDv7 (RFC 9562): ids that sort by the millisecond they were made in, and are random otherwise.
 
-Law: UUID version 7 (RFC 9562) from a given time and the system's randomness; nothing else. The last byte is random.
+Law: pure, given the time and the randomness.
 """
 
 from __future__ import annotations
 
-import secrets
-import time
+import os
+from collections.abc import Callable
 from uuid import UUID
 
-_RANDOM_BITS = 74
-_RAND_B_BITS = 62
-_VERSION = 0x7
-_VARIANT = 0b10
+_VERSION = 7 << 76
+_VARIANT = 0b10 << 62
+_RANDOM = ((1 << 12) - 1) << 64 | ((1 << 62) - 1)
 
 
-def uuid7(at_ms: int | None = None) -> UUID:
-    """Make a fresh id. `at_ms` is Unix milliseconds, now when left out."""
-    milliseconds = time.time_ns() // 1_000_000 if at_ms is None else at_ms
-    rand_a, rand_b = divmod(secrets.randbits(_RANDOM_BITS), 1 << _RAND_B_BITS)
-    return UUID(int=(milliseconds << 80) | (_VERSION << 76) | (rand_a << 64) | (_VARIANT << 62) | rand_b)
-
-
-def made_at_ms(uuid: UUID) -> int:
-    """Tell when a version 7 id was made, in Unix milliseconds."""
-    return uuid.int >> 80
+def uuid7(now_ms: int, randomness: Callable[[int], bytes] = os.urandom) -> UUID:
+    """Make an id of this Unix millisecond; the other 74 bits, the last byte among them, come from `randomness`."""
+    random = int.from_bytes(randomness(10)) & _RANDOM
+    return UUID(int=(now_ms & ((1 << 48) - 1)) << 80 | _VERSION | _VARIANT | random)
