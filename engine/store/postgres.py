@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Self
 from uuid import UUID
@@ -16,6 +17,7 @@ from engine.store import sql
 from engine.store.admission import MAX_READ, check
 from engine.store.append import GroupCommit, Terms
 from engine.store.leases import ShardLeases
+from engine.store.partitions import ATTACHED, days_ahead
 from engine.store.port import (
     Append,
     Appended,
@@ -23,6 +25,7 @@ from engine.store.port import (
     NotTheLeader,
     PendingFact,
     StoredEvent,
+    StoreUnavailable,
     StreamHead,
     StreamNotFound,
     shard_of,
@@ -69,7 +72,7 @@ class PostgresEventStore:
         sessions = await Sessions(dsn, pool.size, pool.statement_s, pool.patience_s).open()
         try:
             await _check_migrated(sessions)
-        except BaseException:
+        except (StoreUnavailable, UnmigratedStore):
             await sessions.close()
             raise
         return cls(sessions, GroupCommit(dsn, terms))
@@ -142,6 +145,10 @@ class PostgresEventStore:
     async def mark_published(self, table_id: UUID, position: int) -> None:
         """Forget an outbox row."""
         await self._sessions.rows(sql.PUBLISHED, _key(table_id) | {"position": position})
+
+    async def partition_days_ahead(self, today: date) -> int:
+        """How many days after today have a partition; -1 when today has none and no table can be opened."""
+        return days_ahead({name for (name,) in await self._sessions.rows(ATTACHED)}, today)
 
     async def close(self) -> None:
         """Store what is waiting, then let go of every connection."""
