@@ -69,6 +69,13 @@ def place_from_wire(token: str) -> Place | None:
     return Place(int(found[1]), int(found[2]), found[3])
 
 
+def player_from_wire(text: str) -> str:
+    """Read a player id. Raises `MalformedRequest`."""
+    if _PLAYER.fullmatch(text) is None:
+        raise MalformedRequest("player_id is not a player's id.")
+    return text
+
+
 def announce(change: Change) -> OutgoingFact:
     """Write the fact that tells of a player's new rating; every rated deal gives each of its players one."""
     fact = facts_pb2.RatingChanged(
