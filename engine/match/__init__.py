@@ -18,7 +18,7 @@ from engine.match.commands import (
     Substitute,
     TakeSeat,
 )
-from engine.match.decide import Decision, MatchReason, Refused, decide, due
+from engine.match.decide import Decision, MatchReason, Refused, begin, decide, due
 from engine.match.events import Event, Faces, MatchEvent
 from engine.match.evolve import evolve, fold
 from engine.match.seating import NOBODY, SEATS, Seating
@@ -64,6 +64,7 @@ __all__ = [
     "TakeSeat",
     "WaitKind",
     "Waiting",
+    "begin",
     "decide",
     "due",
     "evolve",

@@ -219,11 +219,16 @@ def _call(match: Match) -> Decision:
     return (happened.DealCalled(match.deal_number + 1),)
 
 
+def begin(started: DealStarted) -> tuple[Event, ...] | rules.Refused:
+    """What the rules make of a deal that starts: the cards dealt, the first question."""
+    return rules.decide(rules.open_deal(setup_of(started)), penal.Begin())
+
+
 def _start(match: Match, command: StartDeal) -> Decision:
     if not wants_deal(match):
         return Refused(MatchReason.DEAL_RUNNING)
     started = _next_deal(match, command)
-    begun = rules.decide(rules.open_deal(setup_of(started)), penal.Begin())
+    begun = begin(started)
     return begun if isinstance(begun, rules.Refused) else (started, *begun)
 
 

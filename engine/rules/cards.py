@@ -81,6 +81,21 @@ def size(cards: Cards) -> int:
     return total
 
 
+def natural_ranks(hand: Cards) -> tuple[int, ...]:
+    """The distinct natural ranks 3 to A that are held."""
+    return tuple(rank for rank in NATURALS if hand >> (_RANK_BITS * rank) & _RANK_FIELD)
+
+
+def jokers(hand: Cards) -> int:
+    """The number of jokers."""
+    return count(hand, SMALL) + count(hand, BIG)
+
+
+def only_threes(hand: Cards) -> bool:
+    """Whether 3s are held and nothing else."""
+    return hand != 0 and hand >> _RANK_BITS == 0
+
+
 def holds(hand: Cards, wanted: Cards) -> bool:
     """Whether the hand has at least as many of every rank; suits do not matter (R0)."""
     rest, rank = int(wanted), 0
@@ -145,8 +160,11 @@ def parse_faces(text: str) -> tuple[int, ...]:
 
 
 def parse(text: str) -> Cards:
-    """The cards written in this text; see `parse_faces`."""
-    return cards_of(parse_faces(text))
+    """The cards written in this text; see `parse_faces`. Raises `NotCards` for more of a face than can be counted."""
+    faces = parse_faces(text)
+    if len(faces) > _FIELD and max(map(faces.count, faces)) > _FIELD:
+        raise NotCards(f"more than {_FIELD} cards of one face")
+    return cards_of(faces)
 
 
 def face_text(one: int) -> str:

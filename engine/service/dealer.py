@@ -1,4 +1,4 @@
-"""The house's randomness: seeds, their commitments, shuffles that anybody can recompute.
+r"""The house's randomness: seeds, their commitments, shuffles that anybody can recompute.
 
 Law: the only place where chance enters the engine, and the only one that knows how a seed becomes a deck. Everything
 but the drawing of a seed is a pure function of documented bytes, so that a played deal can be verified offline.
@@ -6,9 +6,9 @@ but the drawing of a seed is a pure function of documented bytes, so that a play
 The scheme, version 1:
 
 * *seed*: 32 bytes from the operating system, drawn before any seat contributes, written as 64 hex digits.
-* *commitment*: SHA-256 over `gouji commit 1\\n<table>\\n<deal>\\n<seed>`, where `<table>` is the table's UUID in its
+* *commitment*: SHA-256 over `gouji commit 1\n<table>\n<deal>\n<seed>`, where `<table>` is the table's UUID in its
   usual text form, `<deal>` the deal's number in decimal and `<seed>` the hex digits in lower case; ASCII throughout.
-* *key*: SHA-256 over `gouji shuffle 1\\n<table>\\n<deal>\\n<seed>\\n<c0>\\n…\\n<c5>`, the contributions by seat, empty
+* *key*: SHA-256 over `gouji shuffle 1\n<table>\n<deal>\n<seed>\n<c0>\n…\n<c5>`, the contributions by seat, empty
   where a seat gave none.
 * *stream*: the blocks SHA-256(key ‖ n) for n = 0, 1, 2 … as 8 bytes, big-endian, read as 32-bit big-endian words.
 * *a number below n*: the next word that is below the largest multiple of n not above 2**32, modulo n; other words are

@@ -7,7 +7,6 @@ those ask `match.redacted` and the rules' views what the audience may see.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from uuid import UUID
 
@@ -19,7 +18,7 @@ from engine import match as table
 from engine import rules
 from engine.match import Match, Seating
 from engine.rules import commands as seat_commands
-from engine.rules.cards import LETTERS, Cards, NotCards, cards_of, parse_faces
+from engine.rules.cards import LETTERS, Cards, NotCards, parse
 from engine.rules.commands import SeatCommand
 from engine.rules.variant import ImpossibleVariant, Variant, resolve
 from engine.runtime.faults import MalformedRequest, PermissionDenied
@@ -30,8 +29,7 @@ SERVICE = "service"
 UNSEATED = 0
 """The seat written in a command whose seat the match has yet to find."""
 
-_MOST_CARDS = 54
-_MOST_OF_A_FACE = 31
+_MOST_SETS = 54
 _LONGEST_TEXT = 256
 _MOST_DEALS = 100
 _LONGEST_CONTRIBUTION = 64
@@ -164,7 +162,7 @@ def _discard(request: action_pb2.Action) -> SeatCommand:
 
 
 def _order(request: action_pb2.Action) -> SeatCommand:
-    if len(request.sets) > _MOST_CARDS:
+    if len(request.sets) > _MOST_SETS:
         raise MalformedRequest("There are more sets than a hand has cards.")
     return seat_commands.Order(UNSEATED, tuple(_cards(one) for one in request.sets))
 
@@ -201,12 +199,9 @@ _ACTIONS: dict[int, _Read] = {
 
 def _cards(written: str) -> Cards:
     try:
-        faces = parse_faces(_text(written, "cards"))
+        return parse(_text(written, "cards"))
     except NotCards as error:
         raise MalformedRequest(str(error)) from error
-    if len(faces) > _MOST_CARDS or any(held > _MOST_OF_A_FACE for held in Counter(faces).values()):
-        raise MalformedRequest("These are more cards than a hand holds.")
-    return cards_of(faces)
 
 
 def _ranks(written: str) -> tuple[int, ...]:

@@ -48,6 +48,23 @@ def link(  # noqa: PLR0917 - an event's fields in their order
     at_ms: int,
 ) -> bytes:
     """Compute the hash of the event with these fields that follows the event with the hash `previous`."""
+    digest = sha256(payload).digest()
+    return link_digest(previous, table_id, version, type_, schema, digest, actor, command_id, trace_id, at_ms)
+
+
+def link_digest(  # noqa: PLR0917 - as link
+    previous: bytes,
+    table_id: UUID,
+    version: int,
+    type_: str,
+    schema: int,
+    payload_digest: bytes,
+    actor: str,
+    command_id: UUID,
+    trace_id: str,
+    at_ms: int,
+) -> bytes:
+    """Compute the same hash where only the SHA-256 of the payload is known."""
     record = _RECORD.pack(
         LAYOUT,
         table_id.bytes,
@@ -59,7 +76,7 @@ def link(  # noqa: PLR0917 - an event's fields in their order
         _digest(actor),
         _digest(trace_id),
         previous,
-        sha256(payload).digest(),
+        payload_digest,
     )
     return sha256(record).digest()
 
