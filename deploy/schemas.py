@@ -6,7 +6,6 @@ Law: knows folders of migration scripts and roles, no table. Scripts run as the 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -48,7 +47,7 @@ def migrate(dsn: str) -> dict[str, list[str]]:
 
 def add_partitions(dsn: str) -> tuple[date, ...]:
     """Make the log's partitions of the coming days; to be repeated daily. Harmless when repeated."""
-    return asyncio.run(make_partitions(dsn, datetime.now(UTC).date()))
+    return make_partitions(dsn, datetime.now(UTC).date())
 
 
 def let_in(dsn: str, passwords: Mapping[str, str]) -> None:

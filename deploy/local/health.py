@@ -6,14 +6,22 @@ Law: asks once; whoever wants to wait asks again.
 from __future__ import annotations
 
 import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
+
+CHECK = "/grpc.health.v1.Health/Check"
+UNREACHABLE = "UNREACHABLE"
 
 
 def state_of(address: str, *, timeout_s: float = 1.0) -> str:
-    """`SERVING`, `NOT_SERVING`, or the status that the question itself ended with (`UNAVAILABLE`)."""
+    """`SERVING`, `NOT_SERVING`, or `UNREACHABLE` when nobody answered in time."""
     with grpc.insecure_channel(address) as channel:
+        check = channel.unary_unary(
+            CHECK,
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
         try:
-            answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=timeout_s)
-        except grpc.RpcError as failure:
-            return failure.code().name if isinstance(failure, grpc.Call) else "UNKNOWN"
-    return str(health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status))
+            answer = check(health_pb2.HealthCheckRequest(), timeout=timeout_s)
+        except grpc.RpcError:
+            return UNREACHABLE
+    return health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)

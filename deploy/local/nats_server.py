@@ -60,6 +60,15 @@ class NatsServer:
         """How this user connects; `operator` may do everything."""
         return f"nats://{user}:{self._passwords()[user]}@{LOOPBACK}:{self.port}"
 
+    @property
+    def address(self) -> str:
+        """Where it listens, without an account."""
+        return f"nats://{LOOPBACK}:{self.port}"
+
+    def password(self, user: str) -> str:
+        """The password of this user."""
+        return self._passwords()[user]
+
     def start(self) -> None:
         """Serve. Raises `ServerFailed` when it is not ready in time."""
         stop_orphan(self._pid_file, str(self._pid_file))

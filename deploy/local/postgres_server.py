@@ -11,6 +11,7 @@ import secrets
 import signal
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -108,6 +109,11 @@ class PostgresServer:
         """Make a database, as a copy of the template, and return its dsn."""
         self._administer("CREATE DATABASE {} TEMPLATE {}", name, template)
         return self.dsn(name)
+
+    def ensure_database(self, name: str) -> None:
+        """Make a database unless it is there."""
+        with suppress(psycopg.errors.DuplicateDatabase):
+            self.create_database(name)
 
     def drop_database(self, name: str) -> None:
         """Throw a database away with all its sessions; harmless when there is none."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 
@@ -20,12 +20,19 @@ def kept(path: Path, names: Iterable[str]) -> dict[str, str]:
     known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
     missing = {name: f"s{secrets.token_hex(20)}" for name in names if name not in known}
     if missing:
-        _write(path, known | missing)
+        _write(path, json.dumps(known | missing, indent=2))
     return known | missing
 
 
-def _write(path: Path, values: dict[str, str]) -> None:
+def kept_text(path: Path, make: Callable[[], str]) -> str:
+    """The secret text of this file, made and kept when there is none."""
+    if not path.exists():
+        _write(path, make())
+    return path.read_text()
+
+
+def _write(path: Path, text: str) -> None:
     partial = path.with_suffix(".partial")
     with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(values, file, indent=2)
+        file.write(text)
     partial.replace(path)

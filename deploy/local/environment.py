@@ -1,0 +1,96 @@
+"""What each process of a local installation is told: addresses, accounts and secrets, as environment variables.
+
+Law: the only place that spells the settings of services for embedded servers. A service is given what its role needs and
+no other's secret.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy import schemas
+from deploy.local.nats_server import NatsServer
+from deploy.local.postgres_server import PostgresServer
+from deploy.local.process import LOOPBACK, free_port
+from deploy.local.secrets_file import kept, kept_text
+from engine.runtime.identity import new_keys, public_key_of
+
+SERVICES = ("engine", "table", "matchmaking", "ranking")
+DATABASE = "gouji"
+TOKEN_KEY = "token_key.pem"  # noqa: S105 -- a file's name
+
+_INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "PYTHONPATH", "PYTHONHASHSEED", "TMPDIR", "VIRTUAL_ENV")
+_OWN_SETTINGS = "GOUJI_"
+
+
+def token_key(folder: Path) -> bytes:
+    """The private key (PEM) that signs this installation's tokens, made when first asked for."""
+    return kept_text(folder / TOKEN_KEY, _new_token_key).encode()
+
+
+def _new_token_key() -> str:
+    private, _ = new_keys()
+    return private.decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """One installation in one folder. `addresses`: host and port by service."""
+
+    folder: Path
+    postgres: PostgresServer
+    nats: NatsServer
+    addresses: Mapping[str, str]
+    database_passwords: Mapping[str, str]
+    token_public_key: str
+    settings: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        folder: Path,
+        postgres: PostgresServer,
+        nats: NatsServer,
+        ports: Mapping[str, int],
+        settings: Mapping[str, str],
+    ) -> Installation:
+        """Read the folder's secrets, make those it lacks, and choose a port for each service that is given none."""
+        addresses = {name: f"{LOOPBACK}:{ports.get(name) or free_port()}" for name in SERVICES}
+        passwords = kept(folder / "database_passwords.json", schemas.SCHEMAS)
+        public_key = public_key_of(token_key(folder)).decode()
+        return cls(folder, postgres, nats, addresses, passwords, public_key, settings)
+
+    def database(self) -> str:
+        """The dsn of the installation's database as its owner, made when there is none."""
+        self.postgres.ensure_database(DATABASE)
+        return self.postgres.dsn(DATABASE)
+
+    def settings_of(self, service: str) -> dict[str, str]:
+        """The whole environment of a service."""
+        inherited = {name: value for name, value in os.environ.items() if _is_inherited(name)}
+        return inherited | self._common(service) | self._postgres(service) | dict(self.settings)
+
+    def _common(self, service: str) -> dict[str, str]:
+        host, port = self.addresses[service].split(":")
+        return {
+            "GOUJI_LOG_FORMAT": "json",
+            "GOUJI_GRPC_HOST": host,
+            "GOUJI_GRPC_PORT": port,
+            "GOUJI_TOKEN_PUBLIC_KEYS": self.token_public_key,
+            "GOUJI_NATS_SERVERS": self.nats.address,
+            "GOUJI_NATS_USER": service,
+            "GOUJI_NATS_PASSWORD": self.nats.password(service),
+        }
+
+    def _postgres(self, service: str) -> dict[str, str]:
+        if service not in self.database_passwords:
+            return {}
+        password = self.database_passwords[service]
+        return {"GOUJI_POSTGRES_DSN": self.postgres.dsn(DATABASE, user=schemas.role(service), password=password)}
+
+
+def _is_inherited(name: str) -> bool:
+    return name in _INHERITED or name.startswith((_OWN_SETTINGS, "GRPC_"))

@@ -1,0 +1,31 @@
+"""The command line `gouji`: every command by its name, each in a module of its own.
+
+Law: names only. Modules of commands are thin: they read arguments, call what does the work, print, and exit with 0 when all
+is well, 1 when what was asked does not hold, 2 when it was asked wrongly. They load what they need when they run.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from services.cli import cases, health, migrate, partitions, serve, token, up, variants
+
+app = typer.Typer(
+    name="gouji",
+    help="Gouji: the six-player, four-pack card game of Shandong.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command()(up.up)
+app.command()(serve.serve)
+app.command()(migrate.migrate)
+app.command()(partitions.partitions)
+app.command()(health.health)
+app.command()(token.token)
+app.command()(cases.cases)
+app.command()(variants.variants)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
