@@ -46,6 +46,11 @@ def peers(table_id: UUID) -> str:
     return f"gouji.table.{table_id}.peers"
 
 
+def witness(table_id: UUID) -> str:
+    """Live fingerprints of a table's state, `<version> <hash>` as text, for operators alone."""
+    return f"gouji.witness.{table_id}"
+
+
 def fact(table_id: UUID) -> str:
     """Durable `Fact` of a table."""
     return f"gouji.fact.{table_id}"

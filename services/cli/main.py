@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from services.cli import cases, health, migrate, partitions, serve, token, up, variants
+from services.cli import cases, health, migrate, partitions, replay, serve, token, up, variants, verify
 
 app = typer.Typer(
     name="gouji",
@@ -23,6 +23,8 @@ app.command()(partitions.partitions)
 app.command()(health.health)
 app.command()(token.token)
 app.command()(cases.cases)
+app.command()(verify.verify)
+app.command()(replay.replay)
 app.command()(variants.variants)
 
 
