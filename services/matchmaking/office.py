@@ -5,7 +5,8 @@ Law: the use cases; each is one call of the store and a ring of the bells that i
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from uuid import UUID
 
 from services.matchmaking.measures import Measures
@@ -43,8 +44,9 @@ class Office:
             self._watches.wake()
         return ticket
 
-    async def watch(self, player_id: str, ticket_id: UUID) -> AsyncIterator[Ticket]:
+    async def watch(self, player_id: str, ticket_id: UUID) -> AsyncGenerator[Ticket, None]:
         """Show a ticket now and when it ends. Raises `TicketNotFound`, `Busy`, `Unavailable`."""
         with self._measures.watches.track_inprogress():
-            async for ticket in self._watches.watch(ticket_id, player_id):
-                yield ticket
+            async with aclosing(self._watches.watch(ticket_id, player_id)) as watch:
+                async for ticket in watch:
+                    yield ticket

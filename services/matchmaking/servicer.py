@@ -6,6 +6,7 @@ Law: translation only. Faults pass through to the interceptor, which knows their
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from typing import Any
 
 import grpc
@@ -45,5 +46,6 @@ class MatchmakingServicer(rpc.MatchmakingServiceServicer):
     ) -> AsyncIterator[pb.WatchTicketResponse]:
         """Show the caller's ticket until it ends."""
         player_id, ticket_id = self._who(), id_from_wire("ticket_id", request.ticket_id)
-        async for ticket in self._office.watch(player_id, ticket_id):
-            yield pb.WatchTicketResponse(ticket=ticket_to_wire(ticket))
+        async with aclosing(self._office.watch(player_id, ticket_id)) as watch:
+            async for ticket in watch:
+                yield pb.WatchTicketResponse(ticket=ticket_to_wire(ticket))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncGenerator, Collection, Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
@@ -40,7 +40,7 @@ class Watches:
     def __len__(self) -> int:
         return self._count
 
-    async def watch(self, ticket_id: UUID, player_id: str) -> AsyncIterator[Ticket]:
+    async def watch(self, ticket_id: UUID, player_id: str) -> AsyncGenerator[Ticket, None]:
         """Give the ticket as it is now and, if that is not its end, its end.
 
         Raises `TicketNotFound`, `Busy` when there are too many watches, `Unavailable` when this replica goes.
