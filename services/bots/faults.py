@@ -6,8 +6,9 @@ Law: two exceptions and the one table from gRPC statuses to them.
 from __future__ import annotations
 
 import grpc
-from google.rpc import error_details_pb2
-from grpc_status import rpc_status
+from google.rpc import error_details_pb2, status_pb2
+
+from engine.runtime.statuses import DETAILS_KEY
 
 
 class TryAgain(Exception):
@@ -43,9 +44,9 @@ def fault_of(error: grpc.aio.AioRpcError) -> TryAgain | Stop:
 
 def reason_of(error: grpc.aio.AioRpcError) -> str:
     """The machine-readable reason of a failed call, the status' name where there is none."""
-    status = rpc_status.from_call(error)
-    for detail in status.details if status is not None else ():
-        info = error_details_pb2.ErrorInfo()
-        if detail.Unpack(info):
-            return info.reason
+    details = dict(error.trailing_metadata() or ()).get(DETAILS_KEY, b"")
+    for detail in status_pb2.Status.FromString(bytes(details)).details if details else ():
+        told = error_details_pb2.ErrorInfo()
+        if detail.Unpack(told):
+            return str(told.reason)
     return str(error.code().name)

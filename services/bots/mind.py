@@ -8,7 +8,8 @@ on offer is not considered, so a mind cannot disagree with the engine.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Set as AbstractSet
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 
 from services.bots.sight import LETTERS, Choice, Option, Sight
 

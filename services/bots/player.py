@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import uuid4
@@ -18,12 +17,10 @@ import structlog
 
 from services.bots.faults import Stop, TryAgain
 from services.bots.mind import choose
-from services.bots.sight import OVER, WAITING, Answer, Choice, News, Received, Sight
+from services.bots.pauses import growing
+from services.bots.sight import OVER, WAITING, Answer, Choice, Received, Sight
 
 _log = structlog.get_logger(__name__)
-
-FIRST_PAUSE_S = 0.05
-LONGEST_PAUSE_S = 2.0
 
 
 class Line(Protocol):
@@ -138,24 +135,23 @@ async def play_match(table: Table, table_id: str, seat: int | None = None, *, se
     player = Player(random.Random(seed))  # noqa: S311 - a player's whims are no secret
     if seat is not None:
         await _sit(table, table_id, seat)
-    pauses = _pauses()
-    while not player.is_over:
+    pauses = growing()
+    while True:
         reached = player.version
         try:
             await _play_on(table, table_id, player)
         except TryAgain as broken:
             _log.info("stream_lost", table_id=table_id, reason=str(broken), version=player.version)
+        if player.sight is not None and player.sight.phase in OVER:
+            return player.sight
         if player.version > reached:
-            pauses = _pauses()
-        if not player.is_over:
-            await asyncio.sleep(next(pauses))
-    assert player.sight is not None
-    return player.sight
+            pauses = growing()
+        await asyncio.sleep(next(pauses))
 
 
 async def _sit(table: Table, table_id: str, seat: int) -> None:
     command_id = str(uuid4())
-    for pause in _pauses():
+    for pause in growing():
         try:
             answer = await table.take_seat(table_id, command_id, seat)
         except TryAgain:
@@ -184,11 +180,3 @@ async def _send(line: Line, wish: Wish) -> None:
         await line.ready(wish.command_id, wish.contribution)
     else:
         await line.act(wish.command_id, wish.seen_version, wish.choice)
-
-
-def _pauses() -> Iterator[float]:
-    """Endless growing pauses with full jitter, in seconds."""
-    ceiling = FIRST_PAUSE_S
-    while True:
-        yield random.uniform(0, ceiling)  # noqa: S311 - jitter is no secret
-        ceiling = min(2 * ceiling, LONGEST_PAUSE_S)

@@ -26,13 +26,14 @@ SILENCE_S = 15.0
 CALL_S = 10.0
 """The deadline of a call with one answer."""
 
+PlayCall = grpc.aio.StreamStreamCall[Any, Any]
 Observe = Callable[[bytes], None]
 
 
 class PlayStream:
     """An open Play stream."""
 
-    def __init__(self, call: grpc.aio.StreamStreamCall[pb.PlayRequest, bytes], observe: Observe) -> None:
+    def __init__(self, call: PlayCall, observe: Observe) -> None:
         self._call = call
         self._observe = observe
 
@@ -96,9 +97,10 @@ class TableClient:
 
     async def play(self, table_id: str, after_version: int) -> PlayStream:
         """Open the player's stream after a version."""
-        call = self._channel.stream_stream(PLAY, request_serializer=pb.PlayRequest.SerializeToString)(
-            metadata=self._metadata
+        method: grpc.aio.StreamStreamMultiCallable[Any, Any] = self._channel.stream_stream(
+            PLAY, request_serializer=pb.PlayRequest.SerializeToString
         )
+        call = method(metadata=self._metadata)
         stream = PlayStream(call, self._observe)
         await stream.join(table_id, after_version)
         return stream

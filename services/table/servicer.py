@@ -10,9 +10,10 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import grpc
+import structlog
 from gouji.engine.v1 import engine_pb2 as engine
 from gouji.table.v1 import table_pb2 as pb
 from gouji.table.v1 import table_pb2_grpc as rpc
@@ -27,11 +28,8 @@ from services.table.watchers import Watchers
 
 SERVICE = "gouji.table.v1.TableService"
 
-MOST_TABLES = 100
+MOST_TABLES = 50
 """Tables on one page of a list."""
-
-MOST_MOVE_BYTES = 16_384
-"""A whole hand's order in letters is a tenth of it."""
 
 MARGIN_S = 0.1
 """Kept back from a caller's deadline, so that he still gets the answer that there was none."""
@@ -87,7 +85,7 @@ class TableServicer(rpc.TableServiceServicer):
     async def ListTables(self, request: pb.ListTablesRequest, context: Context) -> pb.ListTablesResponse:
         """List tables that are not finished."""
         wanted = wire.listing(request, MOST_TABLES)
-        return wire.listed(await self._engine.tables(wanted, _budget(context)), wanted.limit)
+        return wire.listed(await self._engine.tables(wanted, _budget(context)))
 
     async def TakeSeat(self, request: pb.TakeSeatRequest, context: Context) -> pb.TakeSeatResponse:
         """Seat the caller."""
@@ -204,7 +202,8 @@ def _move(request: pb.PlayRequest) -> pb.Move:
 
 
 def _caller(asker: Asker) -> engine.Caller:
-    return engine.Caller(player_id=asker.player_id, role=asker.role, request_id=uuid4().hex)
+    request_id = structlog.contextvars.get_contextvars().get("request_id", "")
+    return engine.Caller(player_id=asker.player_id, role=asker.role, request_id=request_id)
 
 
 def _budget(context: Context) -> float | None:

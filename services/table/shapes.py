@@ -12,7 +12,6 @@ from hashlib import sha256
 from uuid import UUID
 
 from engine.runtime.faults import MalformedRequest
-from engine.runtime.uuid7 import made_at_ms
 
 CARDS = re.compile(r"[2-9TJQKAsbSHDC]{0,160}")
 RANKS = re.compile(r"[2-9TJQKAsb]{0,15}")
@@ -61,7 +60,7 @@ def opened_table_id(player_id: str, command_id: UUID, now_ms: int) -> UUID:
 
     The command id must be a UUIDv7 of the last day; its time becomes the table's, so that ids sort by age.
     """
-    at_ms = made_at_ms(command_id)
+    at_ms = command_id.int >> 80
     if command_id.version != 7 or not -_DAY_MS <= at_ms - now_ms <= _SKEW_MS:
         raise MalformedRequest("The command id of an opening must be a UUIDv7 made within the last day.")
     rest = int.from_bytes(sha256(command_id.bytes + player_id.encode()).digest()[:10], "big")

@@ -250,9 +250,9 @@ def listing(request: table_pb2.ListTablesRequest, most: int) -> engine.ListReque
     return engine.ListRequest(limit=shapes.below("page_size", request.page_size, most + 1) or most, before=before)
 
 
-def listed(reply: engine.ListReply, limit: int) -> table_pb2.ListTablesResponse:
-    """Write a page of tables; a full page has a next one."""
-    following = reply.tables[-1].table_id if len(reply.tables) >= limit else ""
+def listed(reply: engine.ListReply) -> table_pb2.ListTablesResponse:
+    """Write a page of tables. What follows it is only known by asking, so that the last page is an empty one."""
+    following = reply.tables[-1].table_id if reply.tables else ""
     return table_pb2.ListTablesResponse(tables=reply.tables, next_page_token=following)
 
 
