@@ -1,0 +1,170 @@
+"""Facts on their way out: from the outbox in the store to the bus, at least once, in order per table.
+
+Law: the store is the truth and the bus can be rebuilt. One fact of a table is in flight at a time, many tables go in
+parallel, and every publish names the sequence that it must follow, so that a crash, a retry or a second publisher
+neither doubles nor reorders. A table whose facts on the bus contradict the log is parked and counted; others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from uuid import UUID
+
+import structlog
+
+from engine.runtime.bell import Bell
+from engine.runtime.bus import Bus, BusUnavailable, OutOfSequence
+from engine.runtime.clock import Clock
+from engine.runtime.outbox_relay import POSITION
+from engine.service.measures import Measures
+from engine.service.shards import Shards
+from engine.store.port import EventStore, PendingFact, StoreUnavailable
+
+_log = structlog.get_logger(__name__)
+
+PREVIOUS_HASH = "Gouji-Previous-Hash"
+"""Header: hex hash of the event before the fact's own, so that a consumer can see a fork."""
+EVENT_ID = "Nats-Msg-Id"
+"""Header: the fact's event id, as the bus sets it."""
+
+_ROUND = 1000
+_REMEMBERED = 4096
+
+
+class Contradiction(Exception):
+    """The bus holds facts of this table that the log does not bear out: an operator has to look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The newest fact of a table on the bus."""
+
+    position: int
+    sequence: int
+    event_id: str
+
+
+NOTHING = Published(0, 0, "")
+
+
+class Outbox:
+    """The sweeper of this replica's shards."""
+
+    def __init__(
+        self, store: EventStore, bus: Bus, clock: Clock, shards: Shards, *, measures: Measures, sweep_ms: int
+    ) -> None:
+        self._store = store
+        self._bus = bus
+        self._clock = clock
+        self._shards = shards
+        self._measures = measures
+        self._bell = Bell(sweep_ms / 1000)
+        self._last: OrderedDict[UUID, Published] = OrderedDict()
+        self._parked: set[UUID] = set()
+        self._waiting: dict[tuple[UUID, int], float] = {}
+
+    def nudge(self) -> None:
+        """There is something to publish."""
+        self._bell.ring()
+
+    async def run(self) -> None:
+        """Publish for ever, whenever nudged, and now and then what a crash left behind."""
+        while True:
+            try:
+                await self.sweep()
+            except StoreUnavailable:
+                _log.warning("outbox not swept")
+            await self._bell.sleep()
+
+    async def sweep(self) -> int:
+        """One round over everything pending; returns how many facts went out."""
+        pending = await self._store.pending_facts(self._shards.held(), _ROUND + len(self._parked))
+        self._measure(pending)
+        tables = [tuple(facts) for _, facts in groupby(pending, key=lambda fact: fact.table_id)]
+        sent = await asyncio.gather(*(self._table(facts) for facts in tables if facts[0].table_id not in self._parked))
+        return sum(sent)
+
+    async def _table(self, facts: Sequence[PendingFact]) -> int:
+        """Publish the facts of one table in order, as far as it goes; the next round takes up the rest."""
+        sent = 0
+        try:
+            for fact in facts:
+                await self._publish(fact)
+                await self._store.mark_published(fact.table_id, fact.entry.position)
+                sent += 1
+        except (BusUnavailable, StoreUnavailable, OutOfSequence) as error:
+            _log.warning("fact not published", table=str(facts[sent].table_id), cause=type(error).__name__)
+        except Contradiction as error:
+            self._park(facts[sent], str(error))
+        return sent
+
+    async def _publish(self, fact: PendingFact) -> None:
+        """Publish one fact after the one before it, unless it is out already."""
+        try:
+            await self._publish_after(fact, await self._last_of(fact))
+        except OutOfSequence:
+            await self._publish_after(fact, await self._look(fact))
+
+    async def _publish_after(self, fact: PendingFact, last: Published) -> None:
+        entry = fact.entry
+        if last.position == entry.position and last.event_id != entry.event_id:
+            raise Contradiction("another fact has this place on the bus")
+        if last.position < entry.position - 1:
+            raise Contradiction("earlier facts are missing on the bus")
+        if last.position < entry.position:
+            sequence = await self._send(fact, last.sequence)
+            self._remember(fact.table_id, Published(entry.position, sequence, entry.event_id))
+
+    async def _send(self, fact: PendingFact, expected_sequence: int) -> int:
+        entry = fact.entry
+        headers = {POSITION: str(entry.position), PREVIOUS_HASH: fact.previous_hash.hex()}
+        return await self._bus.publish_fact(
+            entry.subject,
+            entry.payload,
+            event_id=entry.event_id,
+            expected_sequence=expected_sequence,
+            headers=headers,
+        )
+
+    async def _last_of(self, fact: PendingFact) -> Published:
+        """What this replica knows to be out; a first fact needs no look, for the bus checks it."""
+        known = self._last.get(fact.table_id)
+        if known is not None and known.position >= fact.entry.position - 1:
+            return known
+        return NOTHING if fact.entry.position == 1 else await self._look(fact)
+
+    async def _look(self, fact: PendingFact) -> Published:
+        message = await self._bus.last_fact(fact.entry.subject)
+        if message is None:
+            return NOTHING
+        try:
+            last = Published(int(message.headers[POSITION]), message.sequence, message.headers[EVENT_ID])
+        except (KeyError, ValueError):
+            raise Contradiction("a foreign message has the table's subject") from None
+        self._remember(fact.table_id, last)
+        return last
+
+    def _remember(self, table_id: UUID, last: Published) -> None:
+        self._last[table_id] = last
+        self._last.move_to_end(table_id)
+        if len(self._last) > _REMEMBERED:
+            self._last.popitem(last=False)
+
+    def _park(self, fact: PendingFact, reason: str) -> None:
+        self._parked.add(fact.table_id)
+        self._measures.outbox_parked.set(len(self._parked))
+        _log.error("facts parked", table=str(fact.table_id), position=fact.entry.position, reason=reason)
+
+    def _measure(self, pending: Sequence[PendingFact]) -> None:
+        """Count what waits, and since when the oldest does (by this replica's own clock)."""
+        now = self._clock.monotonic()
+        self._waiting = {
+            (fact.table_id, fact.entry.position): self._waiting.get((fact.table_id, fact.entry.position), now)
+            for fact in pending
+        }
+        self._measures.outbox_pending.set(len(pending))
+        self._measures.outbox_oldest.set(now - min(self._waiting.values(), default=now))

@@ -1,0 +1,163 @@
+"""Which shards this replica leads, and since which epoch.
+
+Law: a shard is led only while its lease is alive by this process's own monotonic clock, counted from before the store
+was asked: a process that was paused beyond its lease leads nothing the moment it wakes up. What leading means (serving
+requests, deadlines, tables) is told to the followers; this file knows none of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from engine.runtime.bell import Bell
+from engine.runtime.clock import Clock
+from engine.store.port import EventStore, Lease, StoreUnavailable
+
+_log = structlog.get_logger(__name__)
+
+
+class Follower(Protocol):
+    """Something that works for the shards that are led."""
+
+    async def gained(self, shard: int) -> None:
+        """Begin to work for this shard."""
+        ...
+
+    async def lost(self, shard: int) -> None:
+        """Let go of this shard at once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTerms:
+    """How leases are kept: `ttl_ms` long, renewed every `renew_ms`, at most `want` shards for one replica."""
+
+    ttl_ms: int = 6000
+    renew_ms: int = 2000
+    want: int = 256
+
+
+class Term(Protocol):
+    """The time for which this replica leads a shard."""
+
+    @property
+    def epoch(self) -> int:
+        """The number of the term; later terms have higher ones."""
+        ...
+
+    def lasts(self) -> bool:
+        """Whether the shard is still led in this term."""
+        ...
+
+    def steady_since_ms(self) -> int:
+        """Since when, Unix milliseconds, this replica has led the shard and reached the store without a break."""
+        ...
+
+
+class _Term:
+    """A term, as its replica's leases tell."""
+
+    def __init__(self, shards: Shards, shard: int, epoch: int, began_at_ms: int) -> None:
+        self.epoch = epoch
+        self._shards = shards
+        self._shard = shard
+        self._began_at_ms = began_at_ms
+
+    def lasts(self) -> bool:
+        return self._shards.term(self._shard) is self
+
+    def steady_since_ms(self) -> int:
+        return max(self._began_at_ms, self._shards.troubled_at_ms)
+
+
+class Shards:
+    """The leases of one replica. `troubled_at_ms`: when the store was last out of reach, Unix milliseconds."""
+
+    def __init__(self, store: EventStore, clock: Clock, owner: str, terms: LeaseTerms) -> None:
+        self._store = store
+        self._clock = clock
+        self._owner = owner
+        self._terms = terms
+        self._held: dict[int, _Term] = {}
+        self.troubled_at_ms = 0
+        self._until = 0.0
+        self._followers: Sequence[Follower] = ()
+        self._stopping = False
+        self._bell = Bell(terms.renew_ms / 1000)
+        self._round = asyncio.Lock()
+
+    def follow(self, followers: Sequence[Follower]) -> None:
+        """Tell these, in this order, of every shard gained; in reverse order of every shard lost."""
+        self._followers = tuple(followers)
+
+    def term(self, shard: int) -> Term | None:
+        """The term in which this replica leads the shard now; None when it does not."""
+        return self._held.get(shard) if self._clock.monotonic() < self._until else None
+
+    def held(self) -> tuple[int, ...]:
+        """The shards that are led now."""
+        return tuple(self._held) if self._clock.monotonic() < self._until else ()
+
+    async def run(self) -> None:
+        """Keep the leases until `release`."""
+        while not self._stopping:
+            await self.keep()
+            await self._bell.sleep()
+
+    async def keep(self) -> None:
+        """One round: renew, let go, take; or let everything go when the leases have run out."""
+        async with self._round:
+            await self._keep()
+
+    async def _keep(self) -> None:
+        asked_at = self._clock.monotonic()
+        try:
+            leases = await self._store.keep_leases(self._owner, self._terms.want, self._terms.ttl_ms)
+        except StoreUnavailable:
+            self.troubled_at_ms = self._clock.now_ms()
+            _log.warning("leases not renewed", owner=self._owner)
+            if self._clock.monotonic() >= self._until:
+                await self._lose(tuple(self._held))
+            return
+        await self._settle(leases.held, asked_at)
+
+    async def release(self) -> None:
+        """A clean stop: stop leading, then give the leases up, so that others take over at once."""
+        self._stopping = True
+        self._bell.ring()
+        async with self._round:
+            await self._lose(tuple(self._held))
+            try:
+                await self._store.release_leases(self._owner)
+            except StoreUnavailable:
+                _log.warning("leases not released", owner=self._owner)
+
+    async def _settle(self, held: Sequence[Lease], asked_at: float) -> None:
+        now = {lease.shard: lease.epoch for lease in held}
+        await self._lose([shard for shard, term in self._held.items() if now.get(shard) != term.epoch])
+        self._until = asked_at + self._terms.ttl_ms / 1000
+        if not self._stopping:
+            await self._gain({shard: epoch for shard, epoch in now.items() if shard not in self._held})
+
+    async def _gain(self, epochs: dict[int, int]) -> None:
+        if not epochs:
+            return
+        began_at_ms = self._clock.now_ms()
+        self._held.update({shard: _Term(self, shard, epoch, began_at_ms) for shard, epoch in epochs.items()})
+        for follower in self._followers:
+            await asyncio.gather(*(follower.gained(shard) for shard in epochs))
+        _log.info("shards gained", shards=len(epochs), held=len(self._held))
+
+    async def _lose(self, shards: Sequence[int]) -> None:
+        if not shards:
+            return
+        for shard in shards:
+            self._held.pop(shard, None)
+        for follower in reversed(self._followers):
+            await asyncio.gather(*(follower.lost(shard) for shard in shards))
+        _log.info("shards lost", shards=len(shards), held=len(self._held))

@@ -1,0 +1,234 @@
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from uuid import UUID, uuid4
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from engine.runtime import subjects
+from engine.runtime.bus import BusUnavailable, OutOfSequence
+from engine.runtime.bus_memory import Broker, MemoryBus
+from engine.runtime.clock import SystemClock
+from engine.runtime.uuid7 import uuid7
+from engine.service.measures import Measures
+from engine.service.outbox import EVENT_ID, PREVIOUS_HASH, Outbox
+from engine.service.shards import LeaseTerms, Shards
+from engine.store.memory import MemoryEventStore
+from engine.store.port import Append, NewEvent, OutboxEntry
+
+
+class FlakyBus(MemoryBus):
+    """A bus that loses some acknowledgements, or that cannot be reached at all."""
+
+    def __init__(self, broker: Broker) -> None:
+        super().__init__(broker)
+        self.lose_acknowledgements = 0
+        self.is_down = False
+
+    async def publish_fact(
+        self,
+        subject: str,
+        payload: bytes,
+        *,
+        event_id: str,
+        expected_sequence: int | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> int:
+        if self.is_down:
+            raise BusUnavailable
+        sequence = await super().publish_fact(
+            subject, payload, event_id=event_id, expected_sequence=expected_sequence, headers=headers
+        )
+        if self.lose_acknowledgements:
+            self.lose_acknowledgements -= 1
+            raise BusUnavailable
+        return sequence
+
+
+class Bench:
+    """A store with facts to publish, a bus, and outboxes that come and go."""
+
+    def __init__(self) -> None:
+        self.store = MemoryEventStore()
+        self.broker = Broker()
+        self.bus = FlakyBus(self.broker)
+        self.shards = Shards(self.store, SystemClock(), "a", LeaseTerms())
+        self.registry = CollectorRegistry()
+        self.outbox = self.fresh()
+
+    def fresh(self) -> Outbox:
+        """An outbox that knows nothing, as after a crash."""
+        self.registry = CollectorRegistry()
+        return Outbox(
+            self.store, self.bus, SystemClock(), self.shards, measures=Measures(self.registry), sweep_ms=10
+        )
+
+    async def tell(self, table: UUID, position: int) -> None:
+        """Store a fact of this table."""
+        entry = OutboxEntry(position, subjects.fact(table), f"{table}:{position}", f"fact {position}".encode())
+        await self.store.append(
+            Append(table, position - 1, 1, uuid4(), "house", 0, (NewEvent("x", 1, b"x"),), outbox=(entry,))
+        )
+
+    async def published(self, table: UUID) -> list[str]:
+        """The facts of this table on the bus, in order."""
+        seen: list[str] = []
+
+        async def note(message: object) -> None:
+            seen.append(getattr(message, "payload", b"").decode())
+
+        subscription = await self.bus.consume(subjects.fact(table), uuid4().hex, note)
+        await asyncio.sleep(0.02)
+        await subscription.stop()
+        return seen
+
+    def value(self, name: str) -> float:
+        return self.registry.get_sample_value(name) or 0.0
+
+
+@pytest.fixture
+async def bench() -> Bench:
+    bench = Bench()
+    await bench.shards.keep()
+    return bench
+
+
+async def test_facts_go_out_in_order_with_their_id_and_the_hash_before(bench: Bench) -> None:
+    table = uuid7()
+    for position in (1, 2, 3):
+        await bench.tell(table, position)
+
+    assert await bench.outbox.sweep() == 3
+
+    last = await bench.bus.last_fact(subjects.fact(table))
+    assert await bench.published(table) == ["fact 1", "fact 2", "fact 3"]
+    assert last is not None
+    assert last.headers[EVENT_ID] == f"{table}:3"
+    assert len(bytes.fromhex(last.headers[PREVIOUS_HASH])) == 32
+    assert await bench.store.pending_facts(bench.shards.held(), 10) == []
+
+
+async def test_a_lost_acknowledgement_publishes_nothing_twice(bench: Bench) -> None:
+    table = uuid7()
+    await bench.tell(table, 1)
+    await bench.tell(table, 2)
+    bench.bus.lose_acknowledgements = 1
+
+    assert await bench.outbox.sweep() == 0
+    assert await bench.outbox.sweep() == 2
+
+    assert await bench.published(table) == ["fact 1", "fact 2"]
+
+
+@pytest.mark.parametrize("crash_after", [1, 2, 3])
+async def test_a_crash_between_publishing_and_forgetting_publishes_each_fact_once(
+    bench: Bench, crash_after: int
+) -> None:
+    table = uuid7()
+    for position in range(1, crash_after + 1):
+        await bench.tell(table, position)
+    mark, bench.store.mark_published = bench.store.mark_published, _crash  # type: ignore[method-assign]
+    with suppress(ConnectionAbortedError):
+        await bench.outbox.sweep()
+    bench.store.mark_published = mark  # type: ignore[method-assign]
+
+    await bench.fresh().sweep()
+
+    assert await bench.published(table) == [f"fact {position}" for position in range(1, crash_after + 1)]
+
+
+async def _crash(table_id: UUID, position: int) -> None:
+    raise ConnectionAbortedError
+
+
+async def test_two_outboxes_at_once_publish_each_fact_once(bench: Bench) -> None:
+    tables = [uuid7() for _ in range(20)]
+    for position in (1, 2, 3):
+        for table in tables:
+            await bench.tell(table, position)
+
+    await asyncio.gather(bench.fresh().sweep(), bench.fresh().sweep())
+    await bench.outbox.sweep()
+
+    for table in tables:
+        assert await bench.published(table) == ["fact 1", "fact 2", "fact 3"]
+
+
+async def test_facts_wait_while_the_bus_is_down_and_the_oldest_is_seen(bench: Bench) -> None:
+    table = uuid7()
+    await bench.tell(table, 1)
+    bench.outbox = bench.fresh()
+    bench.bus.is_down = True
+
+    await bench.outbox.sweep()
+    await asyncio.sleep(0.05)
+    await bench.outbox.sweep()
+    waiting, oldest = bench.value("gouji_engine_outbox_pending"), bench.value("gouji_engine_outbox_oldest_seconds")
+    bench.bus.is_down = False
+    await bench.outbox.sweep()
+
+    assert waiting == 1
+    assert oldest >= 0.05
+    assert await bench.published(table) == ["fact 1"]
+
+
+async def test_a_table_that_the_bus_contradicts_is_parked_and_others_go_on(bench: Bench) -> None:
+    forked, sound = uuid7(), uuid7()
+    await bench.bus.publish_fact(subjects.fact(forked), b"foreign", event_id="foreign", expected_sequence=0)
+    await bench.tell(forked, 1)
+    await bench.tell(sound, 1)
+    bench.outbox = bench.fresh()
+
+    await bench.outbox.sweep()
+
+    assert bench.value("gouji_engine_outbox_parked_tables") == 1
+    assert await bench.published(forked) == ["foreign"]
+    assert await bench.published(sound) == ["fact 1"]
+
+
+async def test_facts_that_the_bus_has_lost_park_the_table(bench: Bench) -> None:
+    table = uuid7()
+    await bench.tell(table, 1)
+    await bench.outbox.sweep()
+    bench.broker = Broker()
+    bench.bus = FlakyBus(bench.broker)
+    await bench.tell(table, 2)
+    bench.outbox = bench.fresh()
+
+    await bench.outbox.sweep()
+
+    assert bench.value("gouji_engine_outbox_parked_tables") == 1
+    assert await bench.published(table) == []
+
+
+async def test_a_nudge_publishes_without_waiting_for_the_sweep(bench: Bench) -> None:
+    table = uuid7()
+    outbox = Outbox(
+        bench.store,
+        bench.bus,
+        SystemClock(),
+        bench.shards,
+        measures=Measures(CollectorRegistry()),
+        sweep_ms=60_000,
+    )
+    running = asyncio.create_task(outbox.run())
+    await asyncio.sleep(0.01)
+    await bench.tell(table, 1)
+
+    outbox.nudge()
+    await asyncio.sleep(0.05)
+
+    assert await bench.published(table) == ["fact 1"]
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+
+
+async def test_the_bus_itself_refuses_what_comes_out_of_order(bench: Bench) -> None:
+    table = uuid7()
+    await bench.tell(table, 1)
+    await bench.outbox.sweep()
+
+    with pytest.raises(OutOfSequence):
+        await bench.bus.publish_fact(subjects.fact(table), b"late", event_id="late", expected_sequence=0)

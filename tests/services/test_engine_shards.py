@@ -1,0 +1,146 @@
+import pytest
+
+from engine.runtime.clock import ManualClock
+from engine.service.shards import LeaseTerms, Shards
+from engine.store.memory import MemoryEventStore
+from engine.store.port import SHARDS
+from tests.support.faulty_store import FaultyStore
+
+TERMS = LeaseTerms(ttl_ms=6000, renew_ms=2000)
+
+
+class Notes:
+    """A follower that keeps a list."""
+
+    def __init__(self) -> None:
+        self.led: set[int] = set()
+
+    async def gained(self, shard: int) -> None:
+        self.led.add(shard)
+
+    async def lost(self, shard: int) -> None:
+        self.led.remove(shard)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def store(clock: ManualClock) -> FaultyStore:
+    return FaultyStore(MemoryEventStore(lambda: round(clock.monotonic() * 1000)))
+
+
+def replica(store: FaultyStore, clock: ManualClock, name: str) -> tuple[Shards, Notes]:
+    shards, notes = Shards(store, clock, name, TERMS), Notes()
+    shards.follow([notes])
+    return shards, notes
+
+
+async def test_one_replica_leads_every_shard(store: FaultyStore, clock: ManualClock) -> None:
+    shards, notes = replica(store, clock, "a")
+
+    await shards.keep()
+
+    assert notes.led == set(range(SHARDS)) == set(shards.held())
+
+
+async def test_two_replicas_share_the_shards_evenly_and_no_shard_has_two_leaders(
+    store: FaultyStore, clock: ManualClock
+) -> None:
+    (a, led_by_a), (b, led_by_b) = replica(store, clock, "a"), replica(store, clock, "b")
+
+    for _ in range(3):
+        await a.keep()
+        await b.keep()
+        await clock.advance(2)
+
+    assert len(led_by_a.led) == len(led_by_b.led) == SHARDS // 2
+    assert not led_by_a.led & led_by_b.led
+
+
+async def test_the_shards_of_a_dead_replica_are_taken_over_when_its_lease_has_run_out(
+    store: FaultyStore, clock: ManualClock
+) -> None:
+    (a, _), (b, led_by_b) = replica(store, clock, "a"), replica(store, clock, "b")
+    await a.keep()
+    term = a.term(7)
+
+    await clock.advance(6.1)
+    await b.keep()
+
+    successor = b.term(7)
+    assert len(led_by_b.led) == SHARDS
+    assert term is not None
+    assert successor is not None
+    assert successor.epoch > term.epoch
+
+
+async def test_a_replica_that_was_paused_beyond_its_lease_leads_nothing_when_it_wakes(
+    store: FaultyStore, clock: ManualClock
+) -> None:
+    shards, _ = replica(store, clock, "a")
+    await shards.keep()
+    term = shards.term(7)
+    assert term is not None
+    assert term.lasts()
+
+    await clock.advance(6)
+
+    assert not term.lasts()
+    assert shards.term(7) is None
+    assert shards.held() == ()
+
+
+async def test_a_store_out_of_reach_costs_the_shards_when_the_lease_has_run_out_and_not_before(
+    store: FaultyStore, clock: ManualClock
+) -> None:
+    shards, notes = replica(store, clock, "a")
+    await shards.keep()
+    store.is_down = True
+
+    await clock.advance(2)
+    await shards.keep()
+    assert len(notes.led) == SHARDS
+
+    await clock.advance(4)
+    await shards.keep()
+    assert notes.led == set()
+
+
+async def test_a_break_in_reaching_the_store_makes_the_term_unsteady_until_then(
+    store: FaultyStore, clock: ManualClock
+) -> None:
+    shards, _ = replica(store, clock, "a")
+    await shards.keep()
+    term = shards.term(7)
+    assert term is not None
+    began_at = term.steady_since_ms()
+
+    await clock.advance(2)
+    store.is_down = True
+    await shards.keep()
+
+    assert term.steady_since_ms() == began_at + 2000
+
+
+async def test_a_clean_stop_hands_over_at_once(store: FaultyStore, clock: ManualClock) -> None:
+    (a, led_by_a), (b, led_by_b) = replica(store, clock, "a"), replica(store, clock, "b")
+    await a.keep()
+
+    await a.release()
+    await b.keep()
+
+    assert led_by_a.led == set()
+    assert len(led_by_b.led) == SHARDS
+
+
+async def test_a_renewal_under_way_at_a_clean_stop_takes_nothing_back(store: FaultyStore, clock: ManualClock) -> None:
+    shards, notes = replica(store, clock, "a")
+    await shards.keep()
+    await shards.release()
+
+    await shards.keep()
+
+    assert notes.led == set()
