@@ -9,6 +9,7 @@ from __future__ import annotations
 import typer
 
 from services.cli import cases, health, migrate, partitions, replay, serve, token, up, variants, verify
+from services.cli.demo.command import demo
 
 app = typer.Typer(
     name="gouji",
@@ -17,6 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(up.up)
+app.command()(demo)
 app.command()(serve.serve)
 app.command()(migrate.migrate)
 app.command()(partitions.partitions)
