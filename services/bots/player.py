@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import uuid4
@@ -21,6 +22,11 @@ from services.bots.pauses import growing
 from services.bots.sight import OVER, WAITING, Answer, Choice, Received, Sight
 
 _log = structlog.get_logger(__name__)
+
+READY = Choice("READY")
+
+PASSING = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "BUSY", "RATE_LIMITED", "DRAINING", "NOT_YET"})
+"""Faults that pass: the same command is sent again after a pause."""
 
 
 class Line(Protocol):
@@ -57,11 +63,11 @@ class Table(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A command under its id; `choice` is None for getting ready."""
+    """A command under its id; the choice `READY` is no action and carries the player's share of the next shuffle."""
 
     command_id: str
     seen_version: int
-    choice: Choice | None
+    choice: Choice
     contribution: str = ""
 
 
@@ -93,12 +99,12 @@ class Player:
     def _heard(self, answer: Answer) -> Wish | None:
         if self.wish is None or answer.command_id != self.wish.command_id:
             return None
-        if answer.fault:
+        if answer.fault in PASSING:
             raise TryAgain(answer.fault)
         wish, self.wish = self.wish, None
         if answer.accepted_at is not None:
             self._settled_at = answer.accepted_at
-        elif wish.choice is not None:
+        else:
             self._note(wish.choice, wish.seen_version)
         return self._next()
 
@@ -113,16 +119,16 @@ class Player:
         sight = self.sight
         if self.wish is not None or sight is None or sight.version < max(self._settled_at, self.version):
             return None
-        self.wish = self._ready(sight) if sight.phase in WAITING else self._act(sight)
+        refused = self._refused if sight.version == self._refused_at else frozenset[Choice]()
+        self.wish = self._ready(sight, refused) if sight.phase in WAITING else self._act(sight, refused)
         return self.wish
 
-    def _ready(self, sight: Sight) -> Wish | None:
-        if sight.is_ready or not sight.may_contribute:
+    def _ready(self, sight: Sight, refused: AbstractSet[Choice]) -> Wish | None:
+        if sight.is_ready or not sight.may_contribute or READY in refused:
             return None
-        return Wish(str(uuid4()), sight.version, None, contribution=secrets.token_hex(32))
+        return Wish(str(uuid4()), sight.version, READY, contribution=secrets.token_hex(32))
 
-    def _act(self, sight: Sight) -> Wish | None:
-        refused = self._refused if sight.version == self._refused_at else frozenset[Choice]()
+    def _act(self, sight: Sight, refused: AbstractSet[Choice]) -> Wish | None:
         choice = choose(sight, self.chance, refused)
         return None if choice is None else Wish(str(uuid4()), sight.version, choice)
 
@@ -176,7 +182,7 @@ async def _play_on(table: Table, table_id: str, player: Player) -> None:
 
 
 async def _send(line: Line, wish: Wish) -> None:
-    if wish.choice is None:
+    if wish.choice == READY:
         await line.ready(wish.command_id, wish.contribution)
     else:
         await line.act(wish.command_id, wish.seen_version, wish.choice)
