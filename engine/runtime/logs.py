@@ -72,3 +72,8 @@ def _route_standard_logging(level: int, renderers: list[Processor], stream: Text
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(max(level, logging.INFO))
+
+
+def request_id() -> str:
+    """Tell the id of the request that this task serves; empty outside of one."""
+    return str(structlog.contextvars.get_contextvars().get("request_id", ""))

@@ -58,6 +58,10 @@ select count(*), coalesce(extract(epoch from clock_timestamp() - min(created_at)
 """
 
 
+_TROUBLE = (BusUnavailable, psycopg.OperationalError)
+"""What passes by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class OutgoingFact:
     """A fact to publish. `position` counts the facts of the subject; `event_id` makes a second delivery harmless."""
@@ -84,7 +88,9 @@ class RelayMeasures:
         self.outrun = Counter(
             f"{prefix}_outrun_total", "Publishes that another replica was faster with.", registry=registry
         )
-        self.troubles = Counter(f"{prefix}_troubles_total", "Rounds that bus or database broke.", registry=registry)
+        self.troubles = Counter(
+            f"{prefix}_troubles_total", "Times that bus or database were in the way.", registry=registry
+        )
         self.pending = Gauge(f"{prefix}_pending", "Facts waiting to be published.", registry=registry)
         self.oldest = Gauge(f"{prefix}_oldest_seconds", "How long the oldest fact has been waiting.", registry=registry)
 
@@ -106,6 +112,7 @@ class OutboxRelay:
         self._measures = measures
         self._page = page
         self._bell = Bell(sweep_s)
+        self._after = ""
 
     def wake(self) -> None:
         """There is something to publish."""
@@ -116,7 +123,7 @@ class OutboxRelay:
         while True:
             try:
                 await self.sweep()
-            except (BusUnavailable, psycopg.OperationalError) as trouble:
+            except _TROUBLE as trouble:
                 self._measures.troubles.inc()
                 _log.warning("outbox not swept", cause=type(trouble).__name__)
             await self._bell.sleep()
@@ -130,13 +137,22 @@ class OutboxRelay:
         return sent
 
     async def _pass(self) -> int:
-        """Publish the first fact of every subject, a page of subjects at a time."""
-        sent, after = 0, ""
-        while facts := await self._pending(after):
-            done = await asyncio.gather(*(self._publish(fact) for fact in facts), return_exceptions=True)
-            sent += sum(outcome is True for outcome in done)
-            _raise_first(done)
-            after = facts[-1].subject
+        """Publish the first fact of every subject, page by page, going on where trouble broke the last pass off."""
+        sent = 0
+        while facts := await self._pending(self._after):
+            self._after = facts[-1].subject
+            sent += await self._page_of(facts)
+        self._after = ""
+        return sent
+
+    async def _page_of(self, facts: Sequence[OutgoingFact]) -> int:
+        """Publish facts of many subjects; trouble with some does not stop the others, trouble with all is raised."""
+        outcomes = await asyncio.gather(*(self._publish(fact) for fact in facts), return_exceptions=True)
+        sent = sum(outcome is True for outcome in outcomes)
+        for failure in (outcome for outcome in outcomes if isinstance(outcome, BaseException)):
+            if not sent or not isinstance(failure, _TROUBLE):
+                raise failure
+            self._measures.troubles.inc()
         return sent
 
     async def _publish(self, fact: OutgoingFact) -> bool:
@@ -184,10 +200,3 @@ class OutboxRelay:
 def _is_there(last: FactMessage | None, fact: OutgoingFact) -> bool:
     """Whether the newest message of the subject is this fact or a later one."""
     return last is not None and int(last.headers.get(POSITION, "0")) >= fact.position
-
-
-def _raise_first(outcomes: Sequence[bool | BaseException]) -> None:
-    """Raise what went wrong, now that all are done."""
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException):
-            raise outcome
