@@ -185,7 +185,7 @@ class Lane:
 
     async def _connected(self) -> Connection:
         if self._connection is None:
-            self._connection = await connect(self._dsn)
+            self._connection = await connect(self._dsn, self._terms.statement_s)
             self._connection.adapters.register_dumper(int, Int8BinaryDumper)
         return self._connection
 
@@ -219,13 +219,12 @@ class Lane:
 
     async def _chained(self, connection: Connection, appends: Sequence[Append]) -> list[Chained]:
         """Chain each append's events to the head of its stream, asking for the heads that are not known."""
-        unknown = [append.table_id for append in appends if self._heads.before(append) is None]
-        if unknown:
+        previous = {append.table_id: self._heads.before(append) for append in appends}
+        if unknown := [table_id for table_id, digest in previous.items() if digest is None]:
             shards = [shard_of(table_id) for table_id in unknown]
-            for head in await self._fetch(connection, sql.HEADS, (shards, unknown)):
-                self._heads.put(*head)
-        # A stream that is not where the append expects it refuses it, whatever it is chained to.
-        return [chained_to(append, self._heads.before(append) or GENESIS) for append in appends]
+            previous |= await self._fetch(connection, sql.HEADS, (shards, unknown))
+        # A stream that is not where its append expects it refuses it, whatever that is chained to.
+        return [chained_to(append, previous[append.table_id] or GENESIS) for append in appends]
 
     async def _explain(self, connection: Connection, entries: dict[UUID, _Waiting]) -> None:
         """Answer those whose tables did not take them: the first answer when the command is stored, else why not."""

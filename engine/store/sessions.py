@@ -38,21 +38,25 @@ class ConnectionLost(Exception):
     """The connection ended before the answer came: the statement may have taken effect or not."""
 
 
-def settings(dsn: str) -> dict[str, Any]:
-    """Complete a DSN with what the store needs of every connection."""
+def settings(dsn: str, statement_s: float) -> dict[str, Any]:
+    """Complete a DSN with what the store needs of every connection.
+
+    The server gives a statement up some time after this side has cut its connection, so that none is left behind there.
+    """
     given = conninfo.conninfo_to_dict(dsn)
     ours: dict[str, Any] = {
         "application_name": "gouji-engine-store",
         "connect_timeout": CONNECT_S,
         "target_session_attrs": "read-write",
     }
-    return ours | given | {"options": f"{given.get('options') or ''} {_LOOKUPS_ONLY}".strip()}
+    options = f"{given.get('options') or ''} {_LOOKUPS_ONLY} -c statement_timeout={int(statement_s * 2000)}"
+    return ours | given | {"options": options.strip()}
 
 
-async def connect(dsn: str) -> Connection:
+async def connect(dsn: str, statement_s: float) -> Connection:
     """Open a connection. Raises `StoreUnavailable`."""
     try:
-        return await AsyncConnection.connect(**settings(dsn), autocommit=True, prepare_threshold=0)
+        return await AsyncConnection.connect(**settings(dsn, statement_s), autocommit=True, prepare_threshold=0)
     except psycopg.OperationalError as failure:
         raise StoreUnavailable("cannot connect") from failure
 
@@ -101,7 +105,7 @@ class Sessions:
 
     def __init__(self, dsn: str, size: int, statement_s: float, patience_s: float) -> None:
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
-            kwargs=settings(dsn) | {"autocommit": True},
+            kwargs=settings(dsn, statement_s) | {"autocommit": True},
             min_size=1,
             max_size=size,
             max_waiting=size * 256,

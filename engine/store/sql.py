@@ -98,11 +98,11 @@ left join engine.event on event.shard = asked.shard and event.table_id = asked.t
 """Why tables did not take their appends: where they stand, and what the command was answered if it is stored."""
 
 HEADS: LiteralString = """
-select asked.table_id, stream.version, stream.head
+select asked.table_id, stream.head
 from unnest(%b::int2[], %b::uuid[]) as asked (shard, table_id)
 join engine.stream on stream.shard = asked.shard and stream.table_id = asked.table_id
 """
-"""Versions and hashes of some streams, to chain to."""
+"""The heads of some streams, to chain to."""
 
 COMMAND: LiteralString = """
 select version, hash from engine.event

@@ -63,7 +63,7 @@ async def opened(request: pytest.FixtureRequest) -> AsyncIterator[Opened]:
         clock = FakeClock()
         yield Opened(MemoryEventStore(clock), clock.pass_ms)
         return
-    store = await PostgresEventStore.open(request.getfixturevalue("engine_database"))
+    store = await PostgresEventStore.open(request.getfixturevalue("database"))
     yield Opened(store, really_pass_ms)
     await store.close()
 

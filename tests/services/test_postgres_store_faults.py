@@ -1,0 +1,250 @@
+"""The event store on Postgres when the network or the server fails: nothing acknowledged is lost, nothing is doubled."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg import conninfo
+
+from deploy.local.postgres_server import PostgresServer
+from engine.store import append as append_module
+from engine.store.append import Terms
+from engine.store.chain import first_break
+from engine.store.port import Append, Appended, OutcomeUnknown, StoreUnavailable
+from engine.store.postgres import Pool, PostgresEventStore
+from tests.support.proxy import FaultyProxy
+from tests.support.streams import append, table_id
+
+QUICK = Terms(lanes=1, statement_s=0.4, patience_s=1.0)
+QUICK_POOL = Pool(size=2, statement_s=0.4, patience_s=1.0)
+
+
+@pytest.fixture
+async def proxy(postgres_server: PostgresServer) -> AsyncIterator[FaultyProxy]:
+    async with FaultyProxy(postgres_server.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def far_store(database: str, proxy: FaultyProxy) -> AsyncIterator[PostgresEventStore]:
+    """A store behind the proxy that loses patience soon."""
+    dsn = conninfo.make_conninfo(database, port=proxy.port, connect_timeout=2)
+    store = await PostgresEventStore.open(dsn, QUICK, QUICK_POOL)
+    yield store
+    proxy.heal()
+    await store.close()
+
+
+@dataclass
+class Player:
+    """Appends to one table for ever and notes what was acknowledged."""
+
+    store: PostgresEventStore
+    table: UUID = field(default_factory=table_id)
+    acknowledged: list[tuple[int, UUID]] = field(default_factory=list)
+    moved: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def play(self) -> None:
+        while True:
+            asked = append(self.table, len(self.acknowledged))
+            answer = await self._stored(asked)
+            self.acknowledged.append((answer.version, asked.command_id))
+            self.moved.set()
+
+    async def moved_on(self) -> None:
+        """Wait for the next acknowledgement."""
+        self.moved.clear()
+        await self.moved.wait()
+
+    async def _stored(self, asked: Append) -> Appended:
+        while True:
+            try:
+                return await self.store.append(asked)
+            except (OutcomeUnknown, StoreUnavailable):
+                await asyncio.sleep(0.02)
+
+
+async def check_log(store: PostgresEventStore, player: Player) -> None:
+    """What was acknowledged is there, once, in its place; at most the one append in flight came on top."""
+    stored = await store.read(player.table)
+    assert first_break(stored) is None
+    log = [(event.version, event.command_id) for event in stored]
+    assert log[: len(player.acknowledged)] == player.acknowledged
+    assert len(log) <= len(player.acknowledged) + 1
+    assert len({command for _, command in log}) == len(log)
+
+
+async def test_killing_the_server_again_and_again_loses_and_doubles_nothing(
+    postgres_server: PostgresServer, database: str
+) -> None:
+    store = await PostgresEventStore.open(database)
+    players = [Player(store) for _ in range(30)]
+    tasks = [asyncio.create_task(player.play()) for player in players]
+
+    for _ in range(4):
+        await asyncio.sleep(0.4)
+        await asyncio.to_thread(postgres_server.kill)
+        await asyncio.to_thread(postgres_server.start)
+        await asyncio.wait_for(players[0].moved_on(), 10)
+
+    for task in tasks:
+        task.cancel()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert {type(outcome) for outcome in outcomes} == {asyncio.CancelledError}
+    for player in players:
+        await check_log(store, player)
+    await store.close()
+
+
+async def test_a_link_that_breaks_at_random_loses_and_doubles_nothing(
+    far_store: PostgresEventStore, proxy: FaultyProxy
+) -> None:
+    players = [Player(far_store) for _ in range(10)]
+    tasks = [asyncio.create_task(player.play()) for player in players]
+
+    for round_ in range(30):
+        await asyncio.sleep(0.02)
+        proxy.cut() if round_ % 2 else proxy.lose_answers()
+
+    for task in tasks:
+        task.cancel()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    proxy.heal()
+    assert {type(outcome) for outcome in outcomes} == {asyncio.CancelledError}
+    for player in players:
+        await check_log(far_store, player)
+
+
+async def test_an_append_whose_answer_is_lost_is_answered_all_the_same(
+    far_store: PostgresEventStore, proxy: FaultyProxy
+) -> None:
+    table = table_id()
+    await far_store.append(append(table))
+
+    proxy.lose_answers()
+    answer = await far_store.append(append(table, 1))
+
+    assert answer.version == 2
+    assert len(await far_store.read(table)) == 2
+
+
+async def test_a_black_hole_ends_in_an_unknown_outcome_soon_and_the_append_can_be_sent_again(
+    far_store: PostgresEventStore, proxy: FaultyProxy
+) -> None:
+    table = table_id()
+    await far_store.append(append(table))
+    asked = append(table, 1)
+
+    proxy.swallow()
+    began = time.monotonic()
+    with pytest.raises(OutcomeUnknown):
+        await far_store.append(asked)
+    assert time.monotonic() - began < 5
+    proxy.heal()
+
+    assert (await far_store.append(asked)).version == 2
+    assert len(await far_store.read(table)) == 2
+
+
+async def test_those_behind_a_batch_that_was_given_up_do_not_wait_once_more(
+    far_store: PostgresEventStore, proxy: FaultyProxy
+) -> None:
+    table = table_id()
+    await far_store.append(append(table))
+    proxy.swallow()
+
+    began = time.monotonic()
+    answers = await asyncio.gather(
+        *(far_store.append(append(table, version)) for version in range(1, 4)), return_exceptions=True
+    )
+
+    assert [type(answer) for answer in answers] == [OutcomeUnknown, StoreUnavailable, StoreUnavailable]
+    assert time.monotonic() - began < 5
+
+
+async def test_a_server_that_lets_nobody_in_is_unavailable_and_then_available(
+    far_store: PostgresEventStore, proxy: FaultyProxy
+) -> None:
+    asked = append(table_id())
+    proxy.refuse()
+
+    with pytest.raises(StoreUnavailable):
+        await far_store.append(asked)
+    with pytest.raises(StoreUnavailable):
+        await far_store.head(asked.table_id)
+
+    proxy.heal()
+    assert (await far_store.append(asked)).version == 1
+    assert (await far_store.head(asked.table_id)).version == 1
+
+
+async def test_a_read_survives_a_broken_connection(far_store: PostgresEventStore, proxy: FaultyProxy) -> None:
+    table = table_id()
+    await far_store.append(append(table))
+
+    for _ in range(5):
+        proxy.cut()
+        assert len(await far_store.read(table)) == 1
+
+
+async def test_a_read_into_a_black_hole_ends_soon(far_store: PostgresEventStore, proxy: FaultyProxy) -> None:
+    table = table_id()
+    await far_store.append(append(table))
+    proxy.swallow()
+
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailable):
+        await far_store.read(table)
+
+    assert time.monotonic() - began < 5
+
+
+async def test_cancelled_readers_leave_the_connections_in_order(database: str) -> None:
+    store = await PostgresEventStore.open(database, pool=Pool(size=2))
+    table = table_id()
+    await store.append(append(table))
+
+    for _ in range(20):
+        readers = [asyncio.create_task(store.read(table)) for _ in range(4)]
+        await asyncio.sleep(0.001)
+        for reader in readers:
+            reader.cancel()
+        await asyncio.gather(*readers, return_exceptions=True)
+
+    assert len(await store.read(table)) == 1
+    await store.close()
+
+
+async def test_an_append_that_was_cut_while_it_waited_for_a_lock_is_stored_once(database: str) -> None:
+    store = await PostgresEventStore.open(database, Terms(lanes=1, statement_s=0.3, patience_s=10))
+    table = table_id()
+    await store.append(append(table))
+    with psycopg.connect(database) as other:
+        other.execute("select * from engine.stream for update")
+        waiting = asyncio.create_task(store.append(append(table, 1)))
+        await asyncio.sleep(1)
+
+    assert (await waiting).version == 2
+    assert len(await store.read(table)) == 2
+    await store.close()
+
+
+async def test_a_lane_that_dies_leaves_nobody_waiting(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = await PostgresEventStore.open(database, Terms(lanes=1))
+
+    def broken(_: object) -> list[list[object]]:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(append_module, "columns", broken)
+    answers = await asyncio.gather(*(store.append(append(table_id())) for _ in range(5)), return_exceptions=True)
+
+    assert {type(answer) for answer in answers} <= {OutcomeUnknown, StoreUnavailable}
+    with pytest.raises(StoreUnavailable):
+        await store.append(append(table_id()))
+    await store.close()

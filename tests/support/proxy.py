@@ -1,0 +1,95 @@
+"""A TCP proxy that can lose what it carries: a black hole, a cut, a refusal.
+
+Law: bytes only; knows no protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+
+class FaultyProxy:
+    """Listens on the loopback and carries bytes to a port there, until told otherwise."""
+
+    def __init__(self, target_port: int) -> None:
+        self._target_port = target_port
+        self._server: asyncio.Server | None = None
+        self._pumps: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._answers_lost = False
+        self._refusing = False
+        self._open = asyncio.Event()
+        self._open.set()
+
+    @property
+    def port(self) -> int:
+        """Where to connect."""
+        assert self._server is not None
+        return int(self._server.sockets[0].getsockname()[1])
+
+    def swallow(self) -> None:
+        """From now on nothing arrives anywhere, and nobody is told; also on new connections."""
+        self._open.clear()
+
+    def lose_answers(self) -> None:
+        """Carry what clients say, but cut the connection instead of carrying the next answer."""
+        self._answers_lost = True
+
+    def refuse(self) -> None:
+        """Cut everything and let nobody in."""
+        self._refusing = True
+        self.cut()
+
+    def cut(self) -> None:
+        """Reset every connection."""
+        for writer in self._writers:
+            writer.transport.abort()
+
+    def heal(self) -> None:
+        """Carry new connections again; those that were swallowed are reset."""
+        self.cut()
+        self._answers_lost = self._refusing = False
+        self._open.set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+        self.heal()
+        await asyncio.gather(*self._pumps, return_exceptions=True)
+        await self._server.wait_closed()
+
+    async def _carry(self, client_in: asyncio.StreamReader, client_out: asyncio.StreamWriter) -> None:
+        self._writers.add(client_out)
+        if self._refusing:
+            client_out.transport.abort()
+            return
+        server_in, server_out = await asyncio.open_connection("127.0.0.1", self._target_port)
+        self._writers.add(server_out)
+        for reader, writer, answers in ((client_in, server_out, False), (server_in, client_out, True)):
+            pump = asyncio.create_task(self._pump(reader, writer, answers=answers))
+            self._pumps.add(pump)
+            pump.add_done_callback(self._pumps.discard)
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, answers: bool) -> None:
+        try:
+            while piece := await reader.read(65536):
+                await self._open.wait()
+                if answers and self._answers_lost:
+                    self._answers_lost = False
+                    self.cut()
+                    return
+                writer.write(piece)
+                await writer.drain()
+        except ConnectionError:
+            pass
+        finally:
+            self._writers.discard(writer)
+            writer.transport.abort()
