@@ -23,6 +23,8 @@ from deploy.local.process import LOOPBACK, POLL_S, ChildProcess, ServerFailed, f
 
 OWNER = "gouji"
 READY_S = 30.0
+ORPHANS_S = 3.0
+"""After a kill orphaned backends hold the shared memory for a moment, and a new server gives up at once: try again."""
 INITDB_S = 120.0
 ENV_BINARIES = "GOUJI_POSTGRES_BIN"
 
@@ -171,14 +173,13 @@ class PostgresServer:
         return [str(postgres), "-D", str(self._cluster), *settings]
 
     def _wait_until_ready(self) -> None:
-        child = self._running()
-        deadline = time.monotonic() + READY_S
+        child, began = self._running(), time.monotonic()
         while not self._answers():
-            if time.monotonic() > deadline:
+            waited = time.monotonic() - began
+            if waited > (READY_S if child.is_running() else ORPHANS_S):
                 child.kill()
                 raise child.failure("PostgreSQL did not start")
             if not child.is_running():
-                # After a kill the orphaned backends hold the shared memory for a moment.
                 child.start()
             time.sleep(POLL_S)
 

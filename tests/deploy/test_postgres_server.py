@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import psycopg
@@ -5,6 +6,8 @@ import pytest
 
 from deploy.local.postgres_server import ENV_BINARIES, PostgresServer, binaries
 from deploy.local.process import ServerFailed
+
+CONFIG = Path(__file__).parent.parent.parent / "deploy" / "postgres" / "postgresql.conf"
 
 
 def test_a_killed_server_comes_back_with_everything_that_was_committed(
@@ -50,3 +53,16 @@ def test_other_binaries_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ENV_BINARIES, "/opt/postgres/bin")
 
     assert binaries() == Path("/opt/postgres/bin")
+
+
+def test_the_configuration_of_a_house_is_one_that_the_server_takes(server_folder: Path) -> None:
+    config = shutil.copy(CONFIG, server_folder / "house.conf")
+    server = PostgresServer(server_folder / "house", settings={"config_file": config, "shared_buffers": "64MB"})
+
+    server.start()
+
+    with psycopg.connect(server.dsn()) as connection:
+        taken = connection.execute("select name, setting from pg_settings where sourcefile = %s", [config]).fetchall()
+    assert ("max_wal_size", "4096") in taken
+    assert ("fsync", "on") in taken
+    server.stop()
