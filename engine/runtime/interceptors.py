@@ -12,7 +12,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 import structlog
@@ -38,7 +38,7 @@ _BEARER = "bearer "
 _EXPIRY_LEEWAY = 5.0
 
 Context = grpc.aio.ServicerContext[Any, Any]
-Handler = grpc.RpcMethodHandler[Any, Any]
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Behaviour = Callable[[Any, Context], Any]
 Decode = Callable[[bytes], object]
 Run = Callable[[], Awaitable[object]]
