@@ -21,6 +21,8 @@ from services.matchmaking.tickets import Ticket
 
 _log = structlog.get_logger(__name__)
 
+_GOING = "This replica is going: watch again."
+
 
 class Watches:
     """The watches of this replica: at most `most`, and `most_each` on one ticket. Times are in seconds."""
@@ -36,6 +38,7 @@ class Watches:
         self._bell = Bell(look_s)
         self._count = 0
         self._beaten_at = 0.0
+        self._going = False
 
     def __len__(self) -> int:
         return self._count
@@ -65,12 +68,13 @@ class Watches:
                 _log.warning("tickets not looked up", watches=len(self))
             await self._bell.sleep()
 
-    def close(self) -> None:
-        """End all watches with `Unavailable`: their callers go on at another replica."""
+    async def close(self) -> None:
+        """End all watches, and those that are still to come, with `Unavailable`: their callers go to another replica."""
+        self._going = True
         for ends in self._watches.values():
             for end in ends:
                 if not end.done():
-                    end.set_exception(Unavailable("This replica is going: watch again."))
+                    end.set_exception(Unavailable(_GOING))
 
     async def _look(self) -> None:
         if watched := list(self._watches):
@@ -91,6 +95,8 @@ class Watches:
 
     @contextmanager
     def _watching(self, ticket_id: UUID) -> Iterator[asyncio.Future[Ticket]]:
+        if self._going:
+            raise Unavailable(_GOING)
         if len(self) >= self._most or len(self._watches.get(ticket_id, ())) >= self._most_each:
             raise Busy("Too many watches.")
         end: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()

@@ -314,7 +314,9 @@ async def test_a_replica_that_goes_sends_its_watchers_away(replica: Replica) -> 
         next_change = asyncio.ensure_future(anext(watch))
         await asyncio.sleep(0.05)
 
-        replica.watches.close()
+        await replica.watches.close()
 
         with pytest.raises(Unavailable):
             await next_change
+        with pytest.raises(Unavailable):
+            await anext(replica.office.watch("ann", ticket.ticket_id))
