@@ -7,6 +7,7 @@ no other's secret.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +16,12 @@ from deploy import schemas
 from deploy.local.nats_server import NatsServer
 from deploy.local.postgres_server import PostgresServer
 from deploy.local.process import LOOPBACK, free_port
-from deploy.local.secrets_file import kept, kept_text
+from deploy.local.secrets_file import kept, kept_text, write_private
 from engine.runtime.identity import new_keys, public_key_of
 
 SERVICES = ("engine", "table", "matchmaking", "ranking")
 DATABASE = "gouji"
+OPERATOR = "operator.env"
 TOKEN_KEY = "token_key.pem"  # noqa: S105 -- a file's name
 
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "PYTHONPATH", "PYTHONHASHSEED", "TMPDIR", "VIRTUAL_ENV")
@@ -72,6 +74,17 @@ class Installation:
         """The whole environment of a service."""
         inherited = {name: value for name, value in os.environ.items() if _is_inherited(name)}
         return inherited | self._common(service) | self._postgres(service) | dict(self.settings)
+
+    def write_operator_settings(self) -> None:
+        """Leave what an operator's commands need in `operator.env`, for a shell to read."""
+        values = {
+            "GOUJI_OWNER_DSN": self.database(),
+            "GOUJI_NATS_SERVERS": self.nats.address,
+            "GOUJI_NATS_USER": "operator",
+            "GOUJI_NATS_PASSWORD": self.nats.password("operator"),
+        }
+        lines = [f"{name}={shlex.quote(value)}\n" for name, value in (values | self._postgres("engine")).items()]
+        write_private(self.folder / OPERATOR, "".join(lines))
 
     def _common(self, service: str) -> dict[str, str]:
         host, port = self.addresses[service].split(":")

@@ -20,18 +20,19 @@ def kept(path: Path, names: Iterable[str]) -> dict[str, str]:
     known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
     missing = {name: f"s{secrets.token_hex(20)}" for name in names if name not in known}
     if missing:
-        _write(path, json.dumps(known | missing, indent=2))
+        write_private(path, json.dumps(known | missing, indent=2))
     return known | missing
 
 
 def kept_text(path: Path, make: Callable[[], str]) -> str:
     """The secret text of this file, made and kept when there is none."""
     if not path.exists():
-        _write(path, make())
+        write_private(path, make())
     return path.read_text()
 
 
-def _write(path: Path, text: str) -> None:
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner reads, whole or not at all."""
     partial = path.with_suffix(".partial")
     with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(text)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 
+import psycopg
 import structlog
 
 from deploy import schemas
@@ -28,6 +29,7 @@ GRACE_S = 20.0
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 CALM_S = 60.0
+PARTITIONS_S = 3600.0
 
 log = structlog.get_logger()
 
@@ -101,11 +103,15 @@ class Stack:
             raise
 
     def watch(self, until: Event) -> None:
-        """Start again what ends by itself, until the event is set."""
+        """Start again what ends by itself and keep room in the log for the coming days, until the event is set."""
+        due = time.monotonic() + PARTITIONS_S
         while not until.wait(POLL_S):
             now = time.monotonic()
             for child in self._watched:
                 child.look(now)
+            if now >= due:
+                due = now + PARTITIONS_S
+                self._add_partitions()
 
     def stop(self) -> None:
         """Stop services, then the servers that they use; harmless when repeated."""
@@ -139,6 +145,13 @@ class Stack:
         dsn = self.installation.database()
         schemas.migrate(dsn)
         schemas.let_in(dsn, self.installation.database_passwords)
+        self.installation.write_operator_settings()
+
+    def _add_partitions(self) -> None:
+        try:
+            schemas.add_partitions(self.installation.database())
+        except psycopg.OperationalError as failure:
+            log.warning("no_partitions_made", reason=str(failure))
 
     def _start_service(self, name: str) -> None:
         command = [sys.executable, "-m", "services.cli", "serve", name, "--with-parent"]

@@ -46,6 +46,7 @@ def serve(
 
 
 def _stop_at_end_of_input() -> None:
-    while sys.stdin.buffer.read(1024):
+    # Not through `sys.stdin`, whose lock this thread would hold while the interpreter ends.
+    while os.read(sys.stdin.fileno(), 1024):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

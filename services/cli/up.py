@@ -63,6 +63,7 @@ def _tell(addresses: Mapping[str, str], place: Path, *, as_json: bool) -> None:
     for name, address in addresses.items():
         OUT.print(f"{name:<12} {address}")
     OUT.print(f"logs         {place / 'logs'}")
+    OUT.print(f"operating    set -a; . {place / 'operator.env'}")
     OUT.print(f"a token      gouji token PLAYER --data {place}")
 
 
