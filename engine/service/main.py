@@ -7,14 +7,19 @@ way: first the doors close, then what is under way ends, then the shards are han
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
 
-from engine.runtime import subjects
-from engine.runtime.bus import Bus
+from engine.runtime import logs, subjects
+from engine.runtime.bus import Bus, RequestHandler
+from engine.runtime.bus_nats import NatsBus, NatsOptions
 from engine.runtime.clock import Clock, SystemClock
-from engine.runtime.lifecycle import Lifecycle
+from engine.runtime.grpc_server import GrpcServer, ServerOptions
+from engine.runtime.lifecycle import Lifecycle, run
+from engine.runtime.telemetry import MetricsPort, new_registry
+from engine.service.canary_client import Canary
 from engine.service.deadlines import Deadlines
 from engine.service.dealer import Dealer
 from engine.service.doors import IN_FLIGHT, Doors
@@ -26,12 +31,13 @@ from engine.service.matches_client import DURABLE, Matches
 from engine.service.measures import Measures
 from engine.service.outbox import Outbox
 from engine.service.servicer import Servicer
-from engine.service.settings import EngineTerms
+from engine.service.settings import EngineSettings, EngineTerms
 from engine.service.shards import Shards
 from engine.service.showing import Showing
 from engine.service.table import House
 from engine.service.tables import Tables
 from engine.store.port import EventStore
+from engine.store.postgres import PostgresEventStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +81,7 @@ async def start_engine(
     )
     tables = Tables(house, shards, terms.live_tables)
     servicer = Servicer(store, tables, History(store, tables), Listing(store), dealer)
-    behind = {
+    behind: Mapping[Callable[[int], str], RequestHandler] = {
         subjects.command: servicer.command,
         subjects.history: servicer.history,
         subjects.export: servicer.export,
@@ -88,6 +94,42 @@ async def start_engine(
     engine = Engine(shards, tables, deadlines, outbox)
     await _run(life, engine, doors, servicer, bus)
     return engine
+
+
+async def compose(life: Lifecycle, settings: EngineSettings) -> None:
+    """Start the process: its store, its bus, the engine, and the ports where it is watched."""
+    registry = new_registry()
+    metrics = MetricsPort.open(registry, settings.metrics_host, settings.metrics_port)
+    life.on_stop("metrics", metrics.stop)
+    store = await PostgresEventStore.open(settings.postgres_dsn.get_secret_value())
+    life.on_stop("store", store.close)
+    bus = await NatsBus.connect(_nats(settings))
+    life.on_stop("bus", bus.close)
+    life.spawn("bus", bus.guard())
+    engine = await start_engine(life, store, bus, terms=settings.terms(), registry=registry)
+    server = GrpcServer(ServerOptions(settings.grpc_host, settings.grpc_port), ())
+    server.add("gouji.engine.v1.Engine", lambda _: None, Canary(bus, engine.shards).sings)
+    await server.start()
+    life.on_stop("health", lambda: server.stop(grace=1.0))
+
+
+def _nats(settings: EngineSettings) -> NatsOptions:
+    password = settings.nats_password
+    return NatsOptions(
+        servers=tuple(settings.nats_servers.split(",")),
+        name="gouji-engine",
+        user=settings.nats_user,
+        password=password.get_secret_value() if password else None,
+        tls=settings.nats_tls(),
+        replicas=settings.nats_replicas,
+    )
+
+
+def main() -> None:
+    """Live until told to stop."""
+    settings = EngineSettings()  # type: ignore[call-arg]  # the environment gives what is missing
+    logs.configure(settings.log_level, settings.log_format)
+    sys.exit(run(lambda life: compose(life, settings), grace=settings.grace))
 
 
 async def _run(life: Lifecycle, engine: Engine, doors: Doors, servicer: Servicer, bus: Bus) -> None:
@@ -103,3 +145,7 @@ async def _run(life: Lifecycle, engine: Engine, doors: Doors, servicer: Servicer
     life.on_stop("list", listing.stop)
     matches = await bus.consume(subjects.MATCHES, DURABLE, Matches(bus).take)
     life.on_stop("matches", matches.stop)
+
+
+if __name__ == "__main__":
+    main()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from typing import Self
 from uuid import uuid4
 
 from pydantic import Field, model_validator
@@ -30,9 +30,13 @@ class EngineTerms:
 
 
 class EngineSettings(BusSettings, PostgresSettings):
-    """The engine process. A lease must outlive two renewals, so that one lost renewal loses no shard."""
+    """The engine process. A lease must outlive two renewals, so that one lost renewal loses no shard.
 
-    store: Literal["postgres", "memory"] = "postgres"
+    The engine keeps its log in Postgres alone; a store that forgets is for tests and demonstrations in one process.
+    """
+
+    grpc_host: str = "127.0.0.1"
+    grpc_port: int = Field(default=0, ge=0, le=65535)
     turn_ms: int = Field(default=20_000, ge=100)
     window_ms: int = Field(default=5_000, ge=100)
     between_ms: int = Field(default=30_000, ge=100)
@@ -49,8 +53,6 @@ class EngineSettings(BusSettings, PostgresSettings):
     def _is_safe(self) -> Self:
         if self.lease_renew_ms * 2 > self.lease_ttl_ms:
             raise ValueError("a lease must last at least two renewals")
-        if self.is_production and self.store == "memory":
-            raise ValueError("a store that forgets is not for production")
         return self
 
     def terms(self) -> EngineTerms:

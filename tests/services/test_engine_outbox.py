@@ -60,9 +60,7 @@ class Bench:
     def fresh(self) -> Outbox:
         """An outbox that knows nothing, as after a crash."""
         self.registry = CollectorRegistry()
-        return Outbox(
-            self.store, self.bus, SystemClock(), self.shards, measures=Measures(self.registry), sweep_ms=10
-        )
+        return Outbox(self.store, self.bus, SystemClock(), self.shards, measures=Measures(self.registry), sweep_ms=10)
 
     async def tell(self, table: UUID, position: int) -> None:
         """Store a fact of this table."""
@@ -138,7 +136,7 @@ async def test_a_crash_between_publishing_and_forgetting_publishes_each_fact_onc
     assert await bench.published(table) == [f"fact {position}" for position in range(1, crash_after + 1)]
 
 
-async def _crash(table_id: UUID, position: int) -> None:
+async def _crash(*_: object) -> None:
     raise ConnectionAbortedError
 
 

@@ -26,11 +26,13 @@ Trouble = Callable[[EventStore, Append], Awaitable[Appended]]
 
 async def unreachable(store: EventStore, append: Append) -> Appended:
     """Nothing is stored, and the caller knows."""
+    del store, append
     raise StoreUnavailable
 
 
 async def lost_before(store: EventStore, append: Append) -> Appended:
     """The connection breaks before anything is stored."""
+    del store, append
     raise OutcomeUnknown
 
 
@@ -42,6 +44,7 @@ async def lost_after(store: EventStore, append: Append) -> Appended:
 
 async def hanging(store: EventStore, append: Append) -> Appended:
     """Nothing comes back."""
+    del store, append
     await asyncio.Event().wait()
     raise AssertionError
 

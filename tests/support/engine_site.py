@@ -1,0 +1,80 @@
+"""PostgreSQL, NATS and engine processes of a test's own, to be killed as often as it likes.
+
+Law: every process is one that this file started, and is gone when the test is.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from deploy import schemas
+from deploy.local.nats_server import NatsServer
+from deploy.local.postgres_server import PostgresServer
+from deploy.local.process import ChildProcess
+
+_PASSWORDS = {"engine": "engine-of-a-test"}
+_QUICK = {
+    "GOUJI_LEASE_TTL_MS": "2000",
+    "GOUJI_LEASE_RENEW_MS": "500",
+    "GOUJI_SWEEP_MS": "200",
+    "GOUJI_LOG_FORMAT": "json",
+    "GOUJI_GRACE": "10",
+}
+
+
+class EngineSite:
+    """Servers and engines in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.postgres = PostgresServer(folder / "postgres")
+        self.nats = NatsServer(folder / "nats")
+        self.engines: list[ChildProcess] = []
+        self.dsn = ""
+
+    def start(self) -> None:
+        """Start the servers and make the database."""
+        self.postgres.start()
+        self.nats.start()
+        self.dsn = self.postgres.create_database("gouji")
+        schemas.migrate(self.dsn)
+        schemas.let_in(self.dsn, _PASSWORDS)
+
+    def engine(self, **settings: str) -> ChildProcess:
+        """Start another engine."""
+        log = self._folder / f"engine{len(self.engines)}.jsonl"
+        dsn = self.postgres.dsn("gouji", user=schemas.role("engine"), password=_PASSWORDS["engine"])
+        env = {
+            "GOUJI_POSTGRES_DSN": dsn,
+            "GOUJI_NATS_SERVERS": self.nats.address,
+            "GOUJI_NATS_USER": "engine",
+            "GOUJI_NATS_PASSWORD": self.nats.password("engine"),
+        }
+        child = ChildProcess(
+            [sys.executable, "-m", "engine.service.main"], log, env={**os.environ, **_QUICK, **env, **settings}
+        )
+        child.start()
+        self.engines.append(child)
+        return child
+
+    def stop(self) -> None:
+        """Stop everything."""
+        for child in self.engines:
+            child.kill()
+        self.nats.stop()
+        self.postgres.stop()
+
+
+@contextmanager
+def site_in(folder: Path) -> Iterator[EngineSite]:
+    """A site that runs within the block."""
+    site = EngineSite(folder)
+    try:
+        site.start()
+        yield site
+    finally:
+        site.stop()
