@@ -12,9 +12,12 @@ from services.matchmaking.policy import Policy
 
 
 class MatchmakingSettings(BusSettings, PostgresSettings, GrpcSettings):
-    """`matchmaking_variants`: the keys on offer, comma-separated; `matchmaking_silent`: how long a ticket lives without a watch; `matchmaking_unopened`: how long a match may take
-    to become a table before its players may queue again; `matchmaking_kept`: how long an ended ticket can be looked up.
-    """  # noqa: D205 - one sentence for each
+    """How matchmaking is run.
+
+    `matchmaking_variants` are the keys on offer, comma-separated. `matchmaking_silent`: how long a ticket lives without
+    a watch; `matchmaking_unopened`: how long a match may take to become a table before its players may queue again;
+    `matchmaking_kept`: how long an ended ticket can be looked up.
+    """
 
     matchmaking_variants: str = "qingdao-charter,qingdao-letter,qingdao-full,shandong,barracks,jinan"
     matchmaking_default_deals: int = Field(default=4, ge=1)
