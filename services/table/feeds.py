@@ -66,7 +66,7 @@ class Follower(Protocol):
     def wake(self) -> None:
         """There is something new."""
 
-    def end(self, fault: Fault) -> None:
+    def end(self, why: Exception) -> None:
         """Stop, and tell the client why."""
 
 

@@ -40,13 +40,14 @@ class _Peer:
 class Presence:
     """The presence at one table. Times are seconds of any steady clock.
 
-    `changed` is called when the set of connected players has changed, `arrived` when a peer's notice tells of a stream.
+    `changed` is called when the set of connected players has changed, `arrived` when a peer's notice tells of a
+    Play stream; it returns one that the peer should know of instead.
     """
 
     replica: str
     publish: Publish
     changed: Callable[[], None]
-    arrived: Callable[[Arrival], None]
+    arrived: Callable[[Arrival], Arrival | None]
     connected: frozenset[str] = frozenset()
     _here: Counter[str] = field(default_factory=Counter)
     _peers: dict[str, _Peer] = field(default_factory=dict)
@@ -82,8 +83,8 @@ class Presence:
             return
         if notice.replica == self.replica or not self._note(notice, now):
             return
-        if notice.arrival is not None:
-            self.arrived(notice.arrival)
+        if notice.arrival is not None and (newer := self.arrived(notice.arrival)):
+            await self.tell(now, newer)
 
     def _note(self, notice: Notice, now: float) -> bool:
         is_new = notice.replica not in self._peers

@@ -23,7 +23,7 @@ QUIET_S = 5.0
 """After how long without news a room asks the engine whether it has missed the last message."""
 
 SAME_MOMENT_S = 2.0
-"""Play streams that begin on two replicas within this time are told apart by their ids."""
+"""A Play stream older than this gives way to any other; younger ones go by the replicas' clocks."""
 
 
 class Room:
@@ -134,15 +134,18 @@ class Room:
         if older := self._plays.get(stream.player_id):
             older.end(superseded())
         self._plays[stream.player_id] = stream
-        return Arrival(stream.player_id, stream.id)
+        return stream.arrival
 
-    def _arrived(self, arrival: Arrival) -> None:
+    def _arrived(self, arrival: Arrival) -> Arrival | None:
+        """End our older stream of that player; or tell of ours, when it is the newer one and the peer missed it."""
         ours = self._plays.get(arrival.player_id)
         if ours is None:
-            return
-        is_older = time.monotonic() - ours.began_at > SAME_MOMENT_S
-        if is_older or ours.id < arrival.stream_id:
-            ours.end(superseded())
+            return None
+        is_old = time.monotonic() - ours.began_at > SAME_MOMENT_S
+        if not is_old and ours.arrival.is_after(arrival):
+            return ours.arrival
+        ours.end(superseded())
+        return None
 
     def _presence_changed(self) -> None:
         for feed in self._feeds.values():

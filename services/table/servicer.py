@@ -1,7 +1,6 @@
 """The table service's RPCs: read the request, ask, write the answer.
 
-Law: translation only. Faults pass through to the interceptor, which knows their statuses. The two streams are served
-beside the generated base class because they send bytes that are serialised already.
+Law: translation only. Faults pass through to the interceptor, which knows their statuses.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from typing import Any
 from uuid import UUID
 
 import grpc
-import structlog
 from gouji.engine.v1 import engine_pb2 as engine
 from gouji.table.v1 import table_pb2 as pb
 from gouji.table.v1 import table_pb2_grpc as rpc
 
+from engine.runtime import logs
 from engine.runtime.faults import DeadlineExceeded, Fault, MalformedRequest
 from services.table import shapes, wire
 from services.table.engine_client import EngineClient
@@ -63,7 +62,7 @@ class Commands:
 
 
 class TableServicer(rpc.TableServiceServicer):
-    """The calls with one answer."""
+    """Serves players. The two streams write responses that are serialised already, so they are registered as such."""
 
     def __init__(
         self, commands: Commands, engine_client: EngineClient, watchers: Watchers, limits: Limits, who: Identify
@@ -122,24 +121,16 @@ class TableServicer(rpc.TableServiceServicer):
     async def _judged(self, request: wire.Addressed, command: engine.CommandRequest, context: Context) -> pb.Outcome:
         return await self._commands.judged(self._who(), wire.ids(request), command, _budget(context))
 
-
-class LiveServicer:
-    """The calls that stay: Play and Watch."""
-
-    def __init__(self, commands: Commands, watchers: Watchers, limits: Limits, who: Identify) -> None:
-        self._commands = commands
-        self._watchers = watchers
-        self._limits = limits
-        self._who = who
-
-    async def Watch(self, request: pb.WatchRequest, context: Context) -> None:
+    async def Watch(self, request: pb.WatchRequest, context: Context) -> None:  # type: ignore[override]  # writes itself
         """Send updates in the role that the log decides."""
         asker, table_id = self._who(), shapes.uuid("table_id", request.table_id)
         with self._limits.stream(asker.player_id):
             async with self._watchers.stream(table_id, asker, request.after_version, is_play=False) as stream:
                 await stream.run(context.write)
 
-    async def Play(self, requests: AsyncIterator[pb.PlayRequest], context: Context) -> None:
+    async def Play(  # type: ignore[override]  # writes itself
+        self, requests: AsyncIterator[pb.PlayRequest], context: Context
+    ) -> None:
         """Send a seated player updates and answers to the moves that come in."""
         asker, join = self._who(), await _join(requests)
         table_id = shapes.uuid("table_id", join.table_id)
@@ -159,8 +150,8 @@ class LiveServicer:
             async for request in requests:
                 answer = await self._answer(_move(request), asker, table_id)
                 await stream.answer(pb.PlayResponse(answer=answer).SerializeToString())
-        except Fault as fault:
-            stream.end(fault)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends the stream, and the door tells of it
+            stream.end(error)
         else:
             stream.finish()
 
@@ -173,12 +164,12 @@ class LiveServicer:
         return pb.Answer(command_id=move.command_id, outcome=outcome)
 
 
-def register(server: grpc.aio.Server, calls: TableServicer, live: LiveServicer) -> None:
-    """Serve both; the streams' handlers take the place of the generated ones."""
-    rpc.add_TableServiceServicer_to_server(calls, server)
+def register(server: grpc.aio.Server, servicer: TableServicer) -> None:
+    """Serve; the handlers of the streams take the place of the generated ones, which would serialise once more."""
+    rpc.add_TableServiceServicer_to_server(servicer, server)
     streams: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-        "Watch": grpc.unary_stream_rpc_method_handler(live.Watch, pb.WatchRequest.FromString),
-        "Play": grpc.stream_stream_rpc_method_handler(live.Play, pb.PlayRequest.FromString),
+        "Watch": grpc.unary_stream_rpc_method_handler(servicer.Watch, pb.WatchRequest.FromString),
+        "Play": grpc.stream_stream_rpc_method_handler(servicer.Play, pb.PlayRequest.FromString),
     }
     server.add_registered_method_handlers(SERVICE, streams)
 
@@ -202,8 +193,7 @@ def _move(request: pb.PlayRequest) -> pb.Move:
 
 
 def _caller(asker: Asker) -> engine.Caller:
-    request_id = structlog.contextvars.get_contextvars().get("request_id", "")
-    return engine.Caller(player_id=asker.player_id, role=asker.role, request_id=request_id)
+    return engine.Caller(player_id=asker.player_id, role=asker.role, request_id=logs.request_id())
 
 
 def _budget(context: Context) -> float | None:

@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from uuid import uuid4
 
-from engine.runtime.faults import Aborted, Busy, DeadlineExceeded, Fault, Unavailable
+from engine.runtime.faults import Aborted, Busy, DeadlineExceeded, Unavailable
 from services.table.feeds import PAUSE_S, Feed, role_changed
 from services.table.history import Source
-from services.table.wire import Connected, Envelope, Page
+from services.table.wire import Arrival, Connected, Envelope, Page
 
 HEARTBEAT_S = 5.0
 """After how long without any frame a heartbeat is sent."""
@@ -50,7 +50,7 @@ class Stream:
 
     def __init__(self, place: Place, feed: Feed, page: Page, after: int, connected: Callable[[], Connected]) -> None:
         """Begin after this version, with the page of history that follows it."""
-        self.id = uuid4().hex
+        self.arrival = Arrival(place.player_id, uuid4().hex, time.time_ns() // 1_000_000)
         self.have = after
         self._page = page
         self.views = feed.views
@@ -61,7 +61,7 @@ class Stream:
         self._connected = connected
         self._is_live = False
         self._is_done = False
-        self._fault: Fault | None = None
+        self._ended_by: Exception | None = None
         self._news = asyncio.Event()
         self._answers: asyncio.Queue[bytes] = asyncio.Queue(MOST_ANSWERS)
 
@@ -69,10 +69,10 @@ class Stream:
         """There is something new."""
         self._news.set()
 
-    def end(self, fault: Fault) -> None:
+    def end(self, why: Exception) -> None:
         """Send nothing more and tell the client why."""
         self.feed.unfollow(self)
-        self._fault = self._fault or fault
+        self._ended_by = self._ended_by or why
         self._news.set()
 
     def finish(self) -> None:
@@ -104,8 +104,8 @@ class Stream:
         return self._passage(page)
 
     async def _next(self) -> bytes | None:
-        if self._fault is not None:
-            raise self._fault
+        if self._ended_by is not None:
+            raise self._ended_by
         if not self._answers.empty():
             return self._answers.get_nowait()
         if self.have < self.feed.version:

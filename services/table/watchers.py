@@ -6,7 +6,6 @@ Law: no proto and no durable state; a room exists exactly as long as something h
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ from uuid import UUID, uuid4
 from engine.runtime.bus import Bus, BusUnavailable
 from engine.runtime.faults import Fault, NotYourSeat, Unavailable
 from services.table.history import Asker, Historian, source
+from services.table.measures import Measures
 from services.table.rooms import Room
 from services.table.streams import Place, Stream
 from services.table.wire import PLAY, PUBLIC, WATCH, Connected, Page
@@ -29,12 +29,13 @@ DRAIN_S = 2.0
 class Watchers:
     """The rooms by table."""
 
-    def __init__(self, bus: Bus, historian: Historian) -> None:
+    def __init__(self, bus: Bus, historian: Historian, measures: Measures) -> None:
         self._bus = bus
+        self._measures = measures
         self._historian = historian
         self._replica = uuid4().hex
         self._rooms: dict[UUID, Room] = {}
-        self._is_draining = False
+        self.is_draining = False
 
     @property
     def streams(self) -> tuple[Stream, ...]:
@@ -49,7 +50,7 @@ class Watchers:
     @asynccontextmanager
     async def stream(self, table_id: UUID, asker: Asker, after: int, *, is_play: bool) -> AsyncIterator[Stream]:
         """Hold a stream in the role that the log decides. Raises `NotYourSeat` for a Play stream of one not seated."""
-        if self._is_draining:
+        if self.is_draining:
             raise _draining()
         past = source(self._historian, table_id, asker)
         page = await past(after)
@@ -57,7 +58,11 @@ class Watchers:
             raise NotYourSeat
         place = Place(asker.player_id, PLAY if is_play else WATCH, past, is_play)
         async with self._room(table_id) as room, self._joined(room, place, page, after) as stream:
-            yield stream
+            try:
+                yield stream
+            except Fault as fault:
+                self._measures.ended.labels(fault.reason).inc()
+                raise
 
     def told(self, table_id: UUID, version: int) -> None:
         """Note that the engine has spoken of this version, so that it is missed if it does not come."""
@@ -78,9 +83,8 @@ class Watchers:
 
     async def drain(self) -> None:
         """Take no new streams and send the present ones away, spread over `DRAIN_S`."""
-        self._is_draining = True
-        streams = list(self.streams)
-        random.shuffle(streams)
+        self.is_draining = True
+        streams = self.streams
         for stream in streams:
             stream.end(_draining())
             await asyncio.sleep(DRAIN_S / len(streams))

@@ -159,10 +159,15 @@ def _passage(update: table_pb2.Update, sight: Sight | None) -> Passage | None:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A Play stream of a player has begun somewhere."""
+    """A Play stream of a player has begun somewhere, at this time of that replica's clock."""
 
     player_id: str
     stream_id: str
+    at_ms: int
+
+    def is_after(self, other: Arrival) -> bool:
+        """Whether this is the newer one; of the same moment, by id."""
+        return (self.at_ms, self.stream_id) > (other.at_ms, other.stream_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +185,7 @@ def notice_bytes(notice: Notice) -> bytes:
     if notice.arrival is not None:
         message.arrival.player_id = notice.arrival.player_id
         message.arrival.stream_id = notice.arrival.stream_id
+        message.arrival.at_ms = notice.arrival.at_ms
     return message.SerializeToString()
 
 
@@ -189,8 +195,9 @@ def notice_of(payload: bytes) -> Notice:
         message = peers_pb2.PeerNotice.FromString(payload)
     except DecodeError as garbage:
         raise Unreadable from garbage
-    arrival = Arrival(message.arrival.player_id, message.arrival.stream_id) if message.HasField("arrival") else None
-    return Notice(message.replica, frozenset(message.players), arrival)
+    arrival = message.arrival
+    arrived = Arrival(arrival.player_id, arrival.stream_id, arrival.at_ms) if message.HasField("arrival") else None
+    return Notice(message.replica, frozenset(message.players), arrived)
 
 
 def checked_action(action: action_pb2.Action) -> action_pb2.Action:

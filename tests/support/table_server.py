@@ -1,0 +1,86 @@
+"""The table service over real gRPC on a free port, with the house's own door, on any bus.
+
+Law: composes what `services.table.main` composes; the limits are wide unless a test narrows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import grpc
+from prometheus_client import CollectorRegistry
+
+from engine.runtime.bus import Bus
+from engine.runtime.clock import SystemClock
+from engine.runtime.grpc_client import bearing
+from engine.runtime.grpc_server import GrpcServer, ServerOptions
+from engine.runtime.identity import Minter, Role, Verifier, new_keys
+from engine.runtime.interceptors import Bounds as DoorBounds
+from engine.runtime.interceptors import Door
+from engine.runtime.interceptors import Measures as DoorMeasures
+from engine.runtime.lifecycle import Lifecycle
+from engine.runtime.limits import Rate
+from services.table.engine_client import Patience
+from services.table.limits import Bounds
+from services.table.main import start_table
+from services.table.watchers import Watchers
+
+PRIVATE, PUBLIC = new_keys()
+HOUR_MS = 3_600_000
+WIDE = Rate(per_second=1e6, burst=1e6)
+PLENTY = Bounds(actions=WIDE, openings=WIDE, streams=100)
+HASTY = Patience(longest=0.5, attempt=0.2, first_pause=0.005, longest_pause=0.02)
+
+
+def token(subject: str, role: Role = Role.PLAYER) -> str:
+    """A token that every server of this module believes."""
+    return Minter(PRIVATE, "gouji", SystemClock()).mint(subject, role, HOUR_MS)
+
+
+@dataclass
+class TableServer:
+    """A running replica."""
+
+    server: GrpcServer
+    watchers: Watchers
+    registry: CollectorRegistry
+
+    @property
+    def target(self) -> str:
+        """Where it listens."""
+        return f"127.0.0.1:{self.server.port}"
+
+    @asynccontextmanager
+    async def channel(self, subject: str | None) -> AsyncIterator[grpc.aio.Channel]:
+        """A player's channel; None for somebody without a token."""
+        bearer = None if subject is None else token(subject)
+        # Without gRPC's own retries, so that a test sees every answer.
+        channel = grpc.aio.insecure_channel(
+            self.target,
+            options=[("grpc.enable_retries", 0)],
+            interceptors=bearing(lambda: bearer) if bearer else (),
+        )
+        try:
+            yield channel
+        finally:
+            await channel.close()
+
+
+@asynccontextmanager
+async def table_server(
+    bus: Bus, *, bounds: Bounds = PLENTY, patience: Patience = HASTY, port: int = 0
+) -> AsyncIterator[TableServer]:
+    """Serve for a while."""
+    life, registry = Lifecycle(), CollectorRegistry()
+    verifier = Verifier([PUBLIC], "gouji", SystemClock())
+    door = Door(verifier, DoorBounds(player=WIDE, address=WIDE), DoorMeasures(registry), SystemClock())
+    server = GrpcServer(ServerOptions(port=port), [door])
+    watchers = start_table(life, bus, server, patience=patience, bounds=bounds, registry=registry)
+    await server.start()
+    life.on_stop("server", lambda: server.stop(0.1))
+    try:
+        yield TableServer(server, watchers, registry)
+    finally:
+        await life._stop_all()
