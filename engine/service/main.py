@@ -34,8 +34,9 @@ from engine.service.servicer import Servicer
 from engine.service.settings import EngineSettings, EngineTerms
 from engine.service.shards import Shards
 from engine.service.showing import Showing
-from engine.service.table import House
+from engine.service.table import House, Show
 from engine.service.tables import Tables
+from engine.service.witness import Witness
 from engine.store.port import EventStore
 from engine.store.postgres import PostgresEventStore
 
@@ -66,6 +67,7 @@ async def start_engine(
     shards = Shards(store, clock, terms.owner, terms.leases)
     deadlines = Deadlines(store, clock, shards, terms.sweep_ms)
     outbox = Outbox(store, bus, clock, shards, measures=measures, sweep_ms=terms.sweep_ms)
+    show: Show = Showing(bus, measures).show
     house = House(
         store=store,
         ledger=Ledger(store, measures),
@@ -73,7 +75,7 @@ async def start_engine(
         dealer=dealer,
         spans=terms.spans,
         measures=measures,
-        show=Showing(bus, measures).show,
+        show=Witness(bus, measures, show) if terms.witness else show,
         arm=deadlines.arm,
         nudge_outbox=outbox.nudge,
         facts_of=envelopes.facts,

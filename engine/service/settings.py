@@ -19,7 +19,9 @@ from engine.service.waits import Spans
 
 @dataclass(frozen=True, slots=True)
 class EngineTerms:
-    """What one replica works by. `owner` names it among the others, anew with each start."""
+    """What one replica works by. `owner` names it among the others, anew with each start; a `witness` tells operators
+    the fingerprint of every state.
+    """  # noqa: D205 - one sentence for each
 
     owner: str = field(default_factory=lambda: f"{socket.gethostname()}-{uuid4().hex[:8]}")
     leases: LeaseTerms = field(default_factory=LeaseTerms)
@@ -27,6 +29,7 @@ class EngineTerms:
     mailbox: int = 64
     live_tables: int = 10_000
     sweep_ms: int = 1_000
+    witness: bool = False
 
 
 class EngineSettings(BusSettings, PostgresSettings):
@@ -48,6 +51,7 @@ class EngineSettings(BusSettings, PostgresSettings):
     mailbox: int = Field(default=64, ge=1)
     live_tables: int = Field(default=10_000, ge=1)
     sweep_ms: int = Field(default=1_000, ge=10)
+    witness: bool = False
 
     @model_validator(mode="after")
     def _is_safe(self) -> Self:
@@ -63,4 +67,5 @@ class EngineSettings(BusSettings, PostgresSettings):
             mailbox=self.mailbox,
             live_tables=self.live_tables,
             sweep_ms=self.sweep_ms,
+            witness=self.witness,
         )

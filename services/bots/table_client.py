@@ -15,6 +15,7 @@ from gouji.game.v1 import action_pb2, view_pb2
 from gouji.table.v1 import table_pb2 as pb
 from gouji.table.v1 import table_pb2_grpc as rpc
 
+from engine.runtime.grpc_client import Token
 from services.bots.faults import TryAgain, fault_of
 from services.bots.sight import Answer, Choice, News, Option, Received, Sight
 
@@ -79,10 +80,10 @@ class PlayStream:
 class TableClient:
     """Calls the table service as one player."""
 
-    def __init__(self, channel: grpc.aio.Channel, token: str, observe: Observe = lambda _: None) -> None:
+    def __init__(self, channel: grpc.aio.Channel, token: Token, observe: Observe = lambda _: None) -> None:
         self._channel = channel
-        self._stub = rpc.TableServiceAsyncStub(channel)
-        self._metadata = (("authorization", f"Bearer {token}"),)
+        self._stub: rpc.TableServiceAsyncStub = rpc.TableServiceStub(channel)
+        self._token = token
         self._observe = observe
 
     async def open_table(self, command_id: str, variant_key: str, deals: int, switches: tuple[str, ...] = ()) -> str:
@@ -100,14 +101,17 @@ class TableClient:
         method: grpc.aio.StreamStreamMultiCallable[Any, Any] = self._channel.stream_stream(
             PLAY, request_serializer=pb.PlayRequest.SerializeToString
         )
-        call = method(metadata=self._metadata)
+        call = method(metadata=self._metadata())
         stream = PlayStream(call, self._observe)
         await stream.join(table_id, after_version)
         return stream
 
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        return (("authorization", f"Bearer {self._token()}"),)
+
     async def _call(self, method: Callable[..., Any], request: object) -> Any:
         try:
-            return await method(request, metadata=self._metadata, timeout=CALL_S)
+            return await method(request, metadata=self._metadata(), timeout=CALL_S)
         except grpc.aio.AioRpcError as error:
             raise fault_of(error) from error
 

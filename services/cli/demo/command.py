@@ -9,8 +9,6 @@ import asyncio
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,29 +35,24 @@ def demo(
     are exported and verified offline. Exit 0 only when all of it held.
     """
     from deploy.local.process import ServerFailed
+    from services.cli.demo.evening import Spoiled
 
     began = time.monotonic()
-    with _folder(keep=keep) as folder:
-        try:
-            evening, proof = _play_and_prove(folder)
-        except ServerFailed as failure:
-            fail(str(failure))
+    folder = Path(tempfile.mkdtemp(prefix="gouji-demo-"))
+    try:
+        evening, proof = _play_and_prove(folder)
+    except (ServerFailed, Spoiled) as failure:
+        fail(f"{failure}\nlogs and data are kept in {folder}")
     _show(evening, proof, time.monotonic() - began, as_json=as_json)
+    _clear(folder, keep=keep or bool(proof.problems))
     raise typer.Exit(int(bool(proof.problems)))
 
 
-@contextmanager
-def _folder(*, keep: bool) -> Iterator[Path]:
-    """A throw-away folder that the database's own account can enter too."""
-    folder = Path(tempfile.mkdtemp(prefix="gouji-demo-"))
-    folder.chmod(0o755)
-    try:
-        yield folder
-    finally:
-        if keep:
-            ERR.print(f"kept in {folder}")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
+def _clear(folder: Path, *, keep: bool) -> None:
+    if keep:
+        ERR.print(f"kept in {folder}")
+    else:
+        shutil.rmtree(folder)
 
 
 def _play_and_prove(folder: Path) -> tuple[Evening, Proof]:
@@ -67,6 +60,8 @@ def _play_and_prove(folder: Path) -> tuple[Evening, Proof]:
     from services.cli.demo.evening import spend
     from services.cli.demo.proof import prove
 
+    # The database's own account must be able to enter it too.
+    folder.chmod(0o755)
     stack = Stack(folder, settings={"GOUJI_WITNESS": "true"})
     with ERR.status("starting") as status:
         try:

@@ -14,7 +14,7 @@ CALL_S = 30.0
 
 async def exported_deal(channel: grpc.aio.Channel, token: str, table_id: str, deal: int) -> str:
     """A finished deal in the notation."""
-    stub = rpc.TableServiceAsyncStub(channel)
+    stub: rpc.TableServiceAsyncStub = rpc.TableServiceStub(channel)
     request = pb.ExportDealRequest(table_id=table_id, deal=deal)
     answer = await stub.ExportDeal(request, metadata=(("authorization", f"Bearer {token}"),), timeout=CALL_S)
     return str(answer.notation)

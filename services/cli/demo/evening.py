@@ -12,18 +12,21 @@ from dataclasses import dataclass
 
 import grpc
 
-from engine.runtime.bus import Message
+from engine.runtime.bus import BusUnavailable, Message
 from engine.runtime.bus_nats import NatsBus, NatsOptions
+from services.bots.faults import Stop
+from services.bots.matchmaking_client import MatchmakingClient, Ticket
 from services.bots.player import play_match
+from services.bots.queue import find_table
 from services.bots.table_client import TableClient
 from services.cli.demo.deals_client import exported_deal
-from services.cli.demo.matchmaking_client import Seat, seat_by_queue
 from services.cli.demo.ranking_client import Rating, rating_of
 
 PLAYERS = ("ada", "bao", "chen", "dong", "emil", "fang")
 VARIANT = "qingdao-charter"
 DEALS = 2
 RATED_S = 30.0
+QUEUE_S = 30.0
 PLAY_S = 120.0
 ASK_AGAIN_S = 0.1
 
@@ -74,9 +77,10 @@ class Party:
         self._channels = channels
         self.updates = 0
 
-    async def queue(self) -> dict[str, Seat]:
+    async def queue(self) -> dict[str, Ticket]:
         """Queue all six and tell where each was seated."""
-        return dict(zip(PLAYERS, await asyncio.gather(*map(self._queue, PLAYERS)), strict=True))
+        async with asyncio.timeout(QUEUE_S):
+            return dict(zip(PLAYERS, await asyncio.gather(*map(self._queue, PLAYERS)), strict=True))
 
     async def play(self, table_id: str) -> tuple[int, ...]:
         """Play the match to its end; the points by seat."""
@@ -94,9 +98,9 @@ class Party:
         channel, token = self._channels["table"], self._places.tokens[PLAYERS[0]]
         return tuple([await exported_deal(channel, token, table_id, deal) for deal in range(1, DEALS + 1)])
 
-    def _queue(self, player: str) -> asyncio.Task[Seat]:
-        token = self._places.tokens[player]
-        return asyncio.create_task(seat_by_queue(self._channels["matchmaking"], token, VARIANT, DEALS))
+    async def _queue(self, player: str) -> Ticket:
+        office = MatchmakingClient(self._channels["matchmaking"], self._places.tokens[player])
+        return await find_table(office, VARIANT, DEALS)
 
     def _table(self, player: str) -> TableClient:
         return TableClient(self._channels["table"], self._places.tokens[player], self._count)
@@ -112,8 +116,21 @@ class Party:
             await asyncio.sleep(ASK_AGAIN_S)
 
 
+class Spoiled(Exception):
+    """The evening did not come to its end: read the services' logs."""
+
+
 async def spend(places: Places, progress: Progress) -> Evening:
-    """Spend the evening. What goes wrong comes through as it is: an evening that failed is no evening."""
+    """Spend the evening. Raises `Spoiled`."""
+    try:
+        return await _spend_at(places, progress)
+    except TimeoutError as failure:
+        raise Spoiled("it took too long") from failure
+    except (Stop, BusUnavailable, grpc.aio.AioRpcError) as failure:
+        raise Spoiled(str(failure)) from failure
+
+
+async def _spend_at(places: Places, progress: Progress) -> Evening:
     async with AsyncExitStack() as open_things:
         channels = {name: grpc.aio.insecure_channel(address) for name, address in places.addresses.items()}
         for channel in channels.values():

@@ -24,7 +24,7 @@ class Rating(NamedTuple):
 
 async def rating_of(channel: grpc.aio.Channel, token: str, player: str) -> Rating | None:
     """A player's rating; None while he has none."""
-    stub = rpc.RankingServiceAsyncStub(channel)
+    stub: rpc.RankingServiceAsyncStub = rpc.RankingServiceStub(channel)
     signed_in = (("authorization", f"Bearer {token}"),)
     try:
         answer = await stub.GetRating(pb.GetRatingRequest(player_id=player), metadata=signed_in, timeout=CALL_S)
