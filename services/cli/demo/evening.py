@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import grpc
 
@@ -99,11 +100,14 @@ class Party:
         return tuple([await exported_deal(channel, token, table_id, deal) for deal in range(1, DEALS + 1)])
 
     async def _queue(self, player: str) -> Ticket:
-        office = MatchmakingClient(self._channels["matchmaking"], self._places.tokens[player])
+        office = MatchmakingClient(self._channels["matchmaking"], self._token_of(player))
         return await find_table(office, VARIANT, DEALS)
 
+    def _token_of(self, player: str) -> Callable[[], str]:
+        return partial(self._places.tokens.__getitem__, player)
+
     def _table(self, player: str) -> TableClient:
-        return TableClient(self._channels["table"], self._places.tokens[player], self._count)
+        return TableClient(self._channels["table"], self._token_of(player), self._count)
 
     def _count(self, _: bytes) -> None:
         self.updates += 1
