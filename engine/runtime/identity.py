@@ -34,6 +34,7 @@ _ALGORITHM = "EdDSA"
 _ISSUER = "gouji"
 _LEEWAY_MS = 5_000
 _LONGEST_SUBJECT = 128
+_LATEST_EXPIRY = 1 << 35
 _CLAIMS = ["sub", "aud", "exp", "iat", "iss", "jti", "role"]
 
 
@@ -157,9 +158,10 @@ def public_key_of(private_key: bytes) -> bytes:
 
 def _identity(claims: Mapping[str, Any]) -> Identity:
     subject = claims["sub"]
-    if not 0 < len(subject) <= _LONGEST_SUBJECT:
-        raise ValueError("subject")
-    return Identity(subject, Role(claims["role"]), UUID(claims["jti"]), int(claims["exp"]) * 1000)
+    expires_at = int(claims["exp"])
+    if not (0 < len(subject) <= _LONGEST_SUBJECT and 0 <= expires_at < _LATEST_EXPIRY):
+        raise ValueError("claims")
+    return Identity(subject, Role(claims["role"]), UUID(claims["jti"]), expires_at * 1000)
 
 
 def _public_key(pem: bytes) -> Ed25519PublicKey:

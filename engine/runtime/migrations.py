@@ -28,13 +28,13 @@ from engine.runtime.faults import Unavailable
 _PREPARE = """
 create schema if not exists {schema};
 create table if not exists {table} (version_num varchar(32) constraint alembic_version_pkc primary key);
-grant select on {table} to public;
 """
 
 _LOCK = """
 set local search_path to {schema};
 set local lock_timeout to '60s';
 lock table {table} in share row exclusive mode;
+grant select on {table} to public;
 """
 
 _ONE_AT_A_TIME = Lock()

@@ -1,0 +1,223 @@
+"""What only a real NATS server can break: it is killed and comes back, and nothing that it acknowledged is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import nats
+import pytest
+
+from deploy.local.nats_server import NatsServer
+from engine.runtime import subjects
+from engine.runtime.bus import BusUnavailable, FactMessage, Message, NoResponders, OutOfSequence, RequestTimedOut
+from engine.runtime.bus_nats import NatsBus, NatsOptions
+from tests.support.proxy import FaultyProxy
+
+SOON = 15.0
+
+
+@pytest.fixture
+async def bus(nats_url: str) -> AsyncIterator[NatsBus]:
+    bus = await NatsBus.connect(NatsOptions((nats_url,), pause=0.1))
+    yield bus
+    await bus.close()
+
+
+@pytest.fixture
+async def other(nats_url: str) -> AsyncIterator[NatsBus]:
+    bus = await NatsBus.connect(NatsOptions((nats_url,), pause=0.1))
+    yield bus
+    await bus.close()
+
+
+async def published_at_last(bus: NatsBus, subject: str, number: int, expected: int) -> int:
+    """Publish a fact as an outbox does: again and again until it is acknowledged."""
+    while True:
+        try:
+            return await bus.publish_fact(
+                subject, str(number).encode(), event_id=f"{subject}:{number}", expected_sequence=expected
+            )
+        except BusUnavailable:
+            await asyncio.sleep(0.05)
+
+
+async def answered_at_last(bus: NatsBus, subject: str) -> bytes:
+    while True:
+        with suppress(BusUnavailable, NoResponders, RequestTimedOut):
+            return await bus.request(subject, b"", timeout=0.5)
+        await asyncio.sleep(0.05)
+
+
+async def crash_and_recover(server: NatsServer, down: float) -> None:
+    await asyncio.to_thread(server.kill)
+    await asyncio.sleep(down)
+    await asyncio.to_thread(server.start)
+
+
+async def test_facts_go_on_through_crashes_of_the_server_none_lost_none_doubled(
+    nats_server: NatsServer, bus: NatsBus, other: NatsBus
+) -> None:
+    subject, seen, done = subjects.rating("ann"), dict[int, bytes](), asyncio.Event()
+
+    async def take(fact: FactMessage) -> None:
+        assert seen.setdefault(fact.sequence, fact.payload) == fact.payload
+        if len(seen) == 60:
+            done.set()
+
+    await other.consume(subjects.RATINGS, "reader", take)
+
+    async def publish() -> list[int]:
+        sequences = [0]
+        for number in range(60):
+            sequences.append(await published_at_last(bus, subject, number, sequences[-1]))
+            await asyncio.sleep(0.02)
+        return sequences[1:]
+
+    publishing = asyncio.create_task(publish())
+    for _ in range(3):
+        await asyncio.sleep(0.2)
+        await crash_and_recover(nats_server, down=0.1)
+    async with asyncio.timeout(40):
+        acknowledged = await publishing
+        await done.wait()
+
+    assert acknowledged == sorted(set(acknowledged))
+    assert [seen[sequence] for sequence in acknowledged] == [str(number).encode() for number in range(60)]
+
+
+async def test_requests_and_live_messages_resume_after_a_crash(
+    nats_server: NatsServer, bus: NatsBus, other: NatsBus
+) -> None:
+    heard = asyncio.Event()
+
+    async def answer(_: Message) -> bytes:
+        return b"here"
+
+    async def hear(_: Message) -> None:
+        heard.set()
+
+    await other.serve("gouji.engine.list", answer)
+    await other.subscribe("gouji.live.>", hear)
+    await crash_and_recover(nats_server, down=0.5)
+
+    async with asyncio.timeout(SOON):
+        assert await answered_at_last(bus, "gouji.engine.list") == b"here"
+        await bus.publish("gouji.live.table.public", b"")
+        await heard.wait()
+
+
+async def test_while_the_server_is_down_every_call_says_so_at_once(nats_server: NatsServer, bus: NatsBus) -> None:
+    await asyncio.to_thread(nats_server.kill)
+    try:
+        async with asyncio.timeout(SOON):
+            while bus.is_connected:  # noqa: ASYNC110 - the driver has no event for it
+                await asyncio.sleep(0.01)
+        async with asyncio.timeout(0.5):
+            with pytest.raises(BusUnavailable):
+                await bus.request("gouji.engine.list", b"", timeout=60)
+            with pytest.raises(BusUnavailable):
+                await bus.publish("gouji.live.table.public", b"")
+            with pytest.raises(BusUnavailable):
+                await bus.publish_fact(subjects.rating("ann"), b"", event_id="one")
+            with pytest.raises(BusUnavailable):
+                await bus.last_fact(subjects.rating("ann"))
+    finally:
+        await asyncio.to_thread(nats_server.start)
+
+
+async def test_streams_and_consumers_that_were_lost_are_made_again(nats_url: str, bus: NatsBus) -> None:
+    got: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def take(fact: FactMessage) -> None:
+        await got.put(fact.payload)
+
+    await bus.consume(subjects.RATINGS, "reader", take)
+    operator = await nats.connect(nats_url)
+    await operator.jetstream().delete_stream("RATINGS")
+    await operator.close()
+
+    async with asyncio.timeout(SOON):
+        await published_at_last(bus, subjects.rating("ann"), 1, 0)
+        assert await got.get() == b"1"
+
+
+async def test_the_limits_of_a_stream_that_is_there_are_brought_up_to_date(nats_url: str) -> None:
+    operator = await nats.connect(nats_url)
+    await operator.jetstream().add_stream(name="RATINGS", subjects=[subjects.RATINGS], max_bytes=1000)
+
+    bus = await NatsBus.connect(NatsOptions((nats_url,)))
+
+    config = (await operator.jetstream().stream_info("RATINGS")).config
+    assert config.max_bytes == 1 << 28
+    await bus.close()
+    await operator.close()
+
+
+async def test_a_full_stream_refuses_a_fact_rather_than_lose_an_older_one(nats_url: str, bus: NatsBus) -> None:
+    operator = await nats.connect(nats_url)
+    config = (await operator.jetstream().stream_info("RATINGS")).config
+    await operator.jetstream().update_stream(config.evolve(max_msgs=1))
+    await bus.publish_fact(subjects.rating("ann"), b"kept", event_id="one")
+
+    with pytest.raises(BusUnavailable):
+        await bus.publish_fact(subjects.rating("ann"), b"new", event_id="two")
+
+    last = await bus.last_fact(subjects.rating("ann"))
+    assert last is not None
+    assert last.payload == b"kept"
+    await operator.close()
+
+
+async def test_publishers_that_race_for_a_subject_never_both_win(bus: NatsBus, other: NatsBus) -> None:
+    outcomes = await asyncio.gather(
+        *(
+            publisher.publish_fact(subjects.rating("ann"), b"", event_id=f"{number}", expected_sequence=0)
+            for number, publisher in enumerate([bus, other] * 10)
+        ),
+        return_exceptions=True,
+    )
+
+    assert sum(isinstance(outcome, int) for outcome in outcomes) == 1
+    assert sum(isinstance(outcome, OutOfSequence) for outcome in outcomes) == 19
+
+
+async def test_a_dead_link_is_noticed_within_seconds(nats_server: NatsServer, nats_url: str) -> None:
+    async with FaultyProxy(nats_server.port) as link:
+        bus = await NatsBus.connect(NatsOptions((nats_url.replace(str(nats_server.port), str(link.port)),)))
+        link.swallow()
+
+        async with asyncio.timeout(6):
+            while bus.is_connected:  # noqa: ASYNC110 - the driver has no event for it
+                await asyncio.sleep(0.05)
+        await bus.close()
+
+
+async def test_a_server_that_is_not_there_is_not_waited_for_without_end() -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        options = NatsOptions((f"nats://127.0.0.1:{nobody.getsockname()[1]}",), connect_within=1.0)
+
+        async with asyncio.timeout(5):
+            with pytest.raises(BusUnavailable):
+                await NatsBus.connect(options)
+
+
+async def test_a_wrong_password_is_reported_within_the_bound(nats_server: NatsServer) -> None:
+    options = NatsOptions((f"nats://operator:wrong@127.0.0.1:{nats_server.port}",), connect_within=2.0)
+
+    async with asyncio.timeout(8):
+        with pytest.raises(BusUnavailable):
+            await NatsBus.connect(options)
+
+
+async def test_a_connection_that_the_server_ends_for_good_is_reported(bus: NatsBus) -> None:
+    guard = asyncio.create_task(bus.guard())
+    await asyncio.sleep(0)
+
+    await bus._client.close()
+
+    with pytest.raises(BusUnavailable):
+        await guard
