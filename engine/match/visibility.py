@@ -10,13 +10,12 @@ from dataclasses import replace
 
 from engine import rules
 from engine.match.events import DealStarted, Event, MatchEvent, ReadyChanged, SeedCommitted
-from engine.match.state import Match
 
 
-def redacted(event: Event, viewer: int | None, after: Match) -> Event:
-    """The form of this event for a seat, or for the public (`None`). `after` is the match just after it."""
+def redacted(event: Event, viewer: int | None) -> Event | None:
+    """The form of this event for a seat, or for the public (`None`); `None` where only that it happened may be known."""
     if not isinstance(event, MatchEvent):
-        return event if after.deal is None else rules.redacted(event, viewer, after.deal)
+        return rules.redacted(event, viewer)
     match event:
         case DealStarted():
             return replace(event, seed=None, contributions=None, deck=None)

@@ -7,6 +7,7 @@ taking cards is integer addition and subtraction and no hand is ever copied card
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NewType
 
@@ -136,7 +137,8 @@ def parse_faces(text: str) -> tuple[int, ...]:
     """The faces written in this text, in its order.
 
     A letter without a suit gets the suits S H D C in rotation, counted by rank. Blanks are ignored. Raises `NotCards`
-    for any other character, for a suit without a card and for a suit on a joker.
+    for any other character, for a suit without a card, for a suit on a joker and for over 31 cards of a rank, more than
+    any deck holds and all that a field can count.
     """
     found: list[int] = []
     plain = [0] * 15
@@ -156,15 +158,14 @@ def parse_faces(text: str) -> tuple[int, ...]:
             suit = plain[rank] % 4
             plain[rank] += 1
         found.append(face(rank, suit))
+    if any(number > _FIELD for number in Counter(map(rank_of, found)).values()):
+        raise NotCards("more cards of a rank than any deck holds")
     return tuple(found)
 
 
 def parse(text: str) -> Cards:
-    """The cards written in this text; see `parse_faces`. Raises `NotCards` for more of a face than can be counted."""
-    faces = parse_faces(text)
-    if len(faces) > _FIELD and max(map(faces.count, faces)) > _FIELD:
-        raise NotCards(f"more than {_FIELD} cards of one face")
-    return cards_of(faces)
+    """The cards written in this text; see `parse_faces`."""
+    return cards_of(parse_faces(text))
 
 
 def face_text(one: int) -> str:

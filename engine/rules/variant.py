@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, get_type_hints
 
-from engine.rules.cards import ACE, LETTERS, TEN, TWO, NotCards, face
+from engine.rules.cards import ACE, FOUR, LETTERS, TEN, THREE, TWO, NotCards
 
 RULE_BOOK = "1.3"
 
@@ -224,3 +224,253 @@ SWITCHES: tuple[str, ...] = tuple(field.name for field in fields(Variant) if fie
 
 class ImpossibleVariant(ValueError):
     """These switch values cannot be played; the text names the switches."""
+
+
+CHARTER = Variant()
+_SHANDONG = replace(
+    CHARTER,
+    key="shandong",
+    burn_check=BurnCheck.BLUFF,
+    opening=Opening.SEND_FOURS,
+    declare=Declare.TABLE,
+    threes_last=True,
+    buy=(THREE, FOUR),
+    tribute=True,
+    tribute_order=(DebtKind.SMOTHER, DebtKind.BURN, DebtKind.POINT, DebtKind.FINISH),
+    sweep_tribute=SweepTribute.FINISH,
+)
+
+VARIANTS: dict[str, Variant] = {
+    variant.key: variant
+    for variant in (
+        CHARTER,
+        replace(
+            CHARTER,
+            key="qingdao-letter",
+            illegal_play=IllegalPlay.LOSE_TURN,
+            report=Report.ON_REQUEST,
+            advice=Advice.ORDER,
+            windfall_application=True,
+        ),
+        replace(
+            CHARTER,
+            key="qingdao-full",
+            opening=Opening.CHARTER,
+            declare=Declare.CHARTER,
+            threes_last=True,
+            buy=(THREE,),
+            buy_order=BuyOrder.OPPOSITE_THEN_HIS_TEAM,
+            teammate_sells_free=False,
+            first_lead=FirstLead.FIRST_DRAWER,
+            next_lead=NextLead.ROTATE,
+            tribute=True,
+            tribute_order=(DebtKind.POINT, DebtKind.FINISH),
+            advice=Advice.OFF,
+            report=Report.OFF,
+        ),
+        _SHANDONG,
+        replace(
+            CHARTER,
+            key="barracks",
+            opening=Opening.SEND_FOURS,
+            declare=Declare.TABLE,
+            threes_last=True,
+            buy=(THREE, FOUR),
+            chaos_after=1,
+            tribute=True,
+            sweep_tribute=SweepTribute.OPPOSITES,
+        ),
+        replace(
+            _SHANDONG,
+            key="jinan",
+            deck=((THREE, 10), (FOUR, 8)),
+            kill_big=KillBig.TWO_BIG,
+            burn_needs_open=True,
+            smother_is_last=True,
+        ),
+    )
+}
+"""The six named variants (R13)."""
+
+
+def read(key: str, switches: Mapping[str, str] | None = None) -> Variant:
+    """A named variant with `switch=value` overrides as in the notation, whether or not six could play it.
+
+    Raises `ImpossibleVariant` for an unknown name or value.
+    """
+    if key not in VARIANTS:
+        raise ImpossibleVariant(f"no variant is called {key!r}")
+    changes = {name: _value(name, text) for name, text in (switches or {}).items()}
+    return replace(VARIANTS[key], **changes)
+
+
+def resolve(key: str, switches: Mapping[str, str] | None = None) -> Variant:
+    """As `read`, for a table that is opened: also raises `ImpossibleVariant` for a combination nobody can play."""
+    variant = read(key, switches)
+    refuse_impossible(variant)
+    return variant
+
+
+def _value(name: str, text: str) -> Any:
+    if name not in SWITCHES:
+        raise ImpossibleVariant(f"no switch is called {name!r}")
+    try:
+        return _READERS.get(name, _read_word)(name, text)
+    except (ValueError, NotCards, KeyError) as error:
+        raise ImpossibleVariant(f"{name}={text!r} is not a value of this switch") from error
+
+
+_TYPES: dict[str, Any] = get_type_hints(Variant)
+
+
+def _read_word(name: str, text: str) -> Any:
+    kind = _TYPES[name]
+    if kind is bool:
+        return {"yes": True, "no": False}[text]
+    return kind(text)
+
+
+def _read_ranks(_: str, text: str) -> Ranks:
+    return tuple(LETTERS.index(letter.strip()) for letter in _inside(text, "()"))
+
+
+def _read_numbers(_: str, text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in _inside(text, "()"))
+
+
+def _read_per_rank(_: str, text: str) -> PerRank:
+    pairs = (pair.split(":") for pair in _inside(text, "{}"))
+    return tuple(sorted((LETTERS.index(letter.strip()), int(number)) for letter, number in pairs))
+
+
+def _read_kinds(_: str, text: str) -> tuple[DebtKind, ...]:
+    return tuple(DebtKind(word.strip()) for word in text.split(",") if word.strip())
+
+
+def _inside(text: str, brackets: str) -> list[str]:
+    if not (text.startswith(brackets[0]) and text.endswith(brackets[1])):
+        raise ValueError(text)
+    return [part for part in text[1:-1].split(",") if part.strip()]
+
+
+_READERS = {
+    "deck": _read_per_rank,
+    "gouji_minimum": _read_per_rank,
+    "buy": _read_ranks,
+    "discard": _read_ranks,
+    "place_points": _read_numbers,
+    "tribute_order": _read_kinds,
+}
+
+
+def switch_text(variant: Variant, name: str) -> str:
+    """The value of a switch as the notation writes it; `resolve` reads it back."""
+    value = getattr(variant, name)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name in ("deck", "gouji_minimum"):
+        return "{" + ",".join(f"{LETTERS[rank]}:{number}" for rank, number in value) + "}"
+    if name in ("buy", "discard"):
+        return "(" + ",".join(LETTERS[rank] for rank in value) + ")"
+    if name == "place_points":
+        return "(" + ",".join(map(str, value)) + ")"
+    return ",".join(value) if name == "tribute_order" else str(value)
+
+
+def differences(variant: Variant, base: Variant = CHARTER) -> dict[str, str]:
+    """The switches in which a variant differs from another, as the notation writes them."""
+    return {name: switch_text(variant, name) for name in SWITCHES if getattr(variant, name) != getattr(base, name)}
+
+
+# Impossible combinations
+
+
+def refuse_impossible(variant: Variant) -> None:
+    """Raise `ImpossibleVariant` for the first combination that cannot be played."""
+    for check in _CHECKS:
+        problem = check(variant)
+        if problem:
+            raise ImpossibleVariant(problem)
+
+
+def _deck_exists(variant: Variant) -> str | None:
+    for rank, removed in variant.deck:
+        if not 0 <= removed <= (4 if rank > TWO else 16):
+            return f"deck removes {removed} of {LETTERS[rank]}, which four packs do not hold"
+    return None
+
+
+def _deck_divides(variant: Variant) -> str | None:
+    left = 216 - sum(removed for _, removed in variant.deck)
+    return None if left > 0 and left % 6 == 0 else f"deck leaves {left} cards, which six seats cannot share"
+
+
+def _threes_are_kept(variant: Variant) -> str | None:
+    if variant.threes_last and THREE in variant.discard:
+        return "threes_last and discard: threes that go last cannot be discarded"
+    return None
+
+
+def _discards_low_ranks(variant: Variant) -> str | None:
+    odd = [LETTERS[rank] for rank in variant.discard if rank not in (THREE, FOUR)]
+    return f"discard: only 3 and 4 can be discarded, not {odd[0]}" if odd else None
+
+
+def _buys_low_ranks(variant: Variant) -> str | None:
+    odd = [LETTERS[rank] for rank in variant.buy if rank not in (THREE, FOUR)]
+    return f"buy: only 3 and 4 can be bought, not {odd[0]}" if odd else None
+
+
+def _six_places(variant: Variant) -> str | None:
+    return None if len(variant.place_points) == 6 else "place_points needs six numbers"
+
+
+def _chaos_after_someone(variant: Variant) -> str | None:
+    return None if 1 <= variant.chaos_after <= 5 else "chaos_after must be 1 to 5"
+
+
+def _order_is_of_kinds(variant: Variant) -> str | None:
+    kinds = variant.tribute_order
+    if DebtKind.SWEEP in kinds or len(set(kinds)) != len(kinds):
+        return "tribute_order names point, burn, smother and finish at most once each"
+    return None
+
+
+def _minima_rise_from_one(variant: Variant) -> str | None:
+    bad = [LETTERS[rank] for rank, least in variant.gouji_minimum if least < 1 or rank > TWO]
+    return f"gouji_minimum: {bad[0]} needs a number from 1" if bad else None
+
+
+def _numbers_are_sane(variant: Variant) -> str | None:
+    bounds = (
+        ("report_at", 0, 216),
+        ("counter_burn_multiplier", 0, 36),
+        ("sweep_points", 0, 1000),
+        ("match_deals", 0, 1000),
+        ("match_points", 0, 100_000),
+    )
+    for name, least, most in bounds:
+        if not least <= getattr(variant, name) <= most:
+            return f"{name} must be {least} to {most}"
+    return None
+
+
+def _match_ends(variant: Variant) -> str | None:
+    if variant.match_deals == 0 and variant.match_points == 0:
+        return "match_deals and match_points: a match needs an end"
+    return None
+
+
+_CHECKS = (
+    _deck_exists,
+    _deck_divides,
+    _threes_are_kept,
+    _discards_low_ranks,
+    _buys_low_ranks,
+    _six_places,
+    _chaos_after_someone,
+    _order_is_of_kinds,
+    _minima_rise_from_one,
+    _numbers_are_sane,
+    _match_ends,
+)

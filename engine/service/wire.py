@@ -257,10 +257,10 @@ def refused(reason: Reason, version: int) -> table_pb2.Outcome:
     return table_pb2.Outcome(refused=table_pb2.Refused(reason=number, version=version))
 
 
-def form(event: table.Event, after: Match, audience: int | None) -> event_pb2.Event:
-    """The event as a seat, or the public (`None`), may see it; `after` is the match just after it."""
-    shown = table.redacted(event, audience, after)
-    return event_pb2.Event(**{name_of(shown): to_message(shown)})
+def form(event: table.Event, audience: int | None) -> event_pb2.Event:
+    """The event as a seat, or the public (`None`), may see it; empty where only that it happened may be known."""
+    shown = table.redacted(event, audience)
+    return event_pb2.Event() if shown is None else event_pb2.Event(**{name_of(shown): to_message(shown)})
 
 
 def public_part(match: Match, deadline_at_ms: int = 0) -> view_pb2.PublicView:

@@ -42,7 +42,7 @@ def live(table_id: UUID, steps: Sequence[Step], audience: int | None, public: vi
 
 def versioned(step: Step, audience: int | None) -> table_pb2.VersionedEvent:
     """An event at its version in the form for this audience."""
-    form = wire.form(step.event, step.standing.match, audience)
+    form = wire.form(step.event, audience)
     return table_pb2.VersionedEvent(version=step.standing.version, at_ms=step.at_ms, event=form)
 
 
