@@ -148,135 +148,6 @@ async def house() -> AsyncIterator[House]:
         yield house
 
 
-async def one(channel: grpc.aio.Channel, value: str = "hello", **options: Any) -> str:
-    call = channel.unary_unary(f"/{SERVICE}/One", StringValue.SerializeToString, StringValue.FromString)
-    return (await call(StringValue(value=value), **options)).value
-
-
-async def many(channel: grpc.aio.Channel, method: str = "Many") -> list[str]:
-    call = channel.unary_stream(f"/{SERVICE}/{method}", StringValue.SerializeToString, StringValue.FromString)
-    return [answer.value async for answer in call(StringValue(value="x"))]
-
-
-async def collected(channel: grpc.aio.Channel, requests: Requests = _requests) -> str:
-    call = channel.stream_unary(f"/{SERVICE}/Collected", StringValue.SerializeToString, StringValue.FromString)
-    return (await call(requests())).value
-
-
-async def both(channel: grpc.aio.Channel, requests: Requests = _requests) -> list[str]:
-    call = channel.stream_stream(f"/{SERVICE}/Both", StringValue.SerializeToString, StringValue.FromString)
-    return [answer.value async for answer in call(requests())]
-
-
-def unread(channel: grpc.aio.Channel, kind: str, method: str) -> Any:
-    """A call of bytes."""
-    return getattr(channel, kind)(f"/{SERVICE}/{method}")
-
-
-def written(self, request: StringValue, context: Context) -> None:
-        await context.write(request)
-        self._raise()
-
-    async def collected(self, requests: AsyncIterator[StringValue], _: Context) -> StringValue:
-        self._raise()
-        return StringValue(value=",".join([request.value async for request in requests]))
-
-    async def both(self, requests: AsyncIterator[StringValue], _: Context) -> AsyncIterator[StringValue]:
-        self._raise()
-        async for request in requests:
-            yield request
-
-    def register(self, server: grpc.aio.Server) -> None:
-        read, write = StringValue.FromString, StringValue.SerializeToString
-        handlers = {
-            "One": grpc.unary_unary_rpc_method_handler(self.one, read, write),
-            "Slow": grpc.unary_unary_rpc_method_handler(self.slow, read, write),
-            "Traced": grpc.unary_unary_rpc_method_handler(self.traced, read, write),
-            "Many": grpc.unary_stream_rpc_method_handler(self.many, read, write),
-            "Written": grpc.unary_stream_rpc_method_handler(self.written, read, write),
-            "Collected": grpc.stream_unary_rpc_method_handler(self.collected, read, write),
-            "Both": grpc.stream_stream_rpc_method_handler(self.both, read, write),
-        }
-        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
-
-    def _raise(self) -> None:
-        if self.raises is not None:
-            raise self.raises
-
-
-class House:
-    """A running server, and channels to it."""
-
-    def __init__(self, bounds: Bounds = UNLIMITED, options: ServerOptions | None = None) -> None:
-        self.clock = ManualClock()
-        self.echo = Echo()
-        self.is_ready = True
-        self.registry = CollectorRegistry()
-        self.minter = Minter(PRIVATE, "gouji", self.clock)
-        door = Door(Verifier([PUBLIC], "gouji", self.clock), bounds, Measures(self.registry), self.clock)
-        self.server = GrpcServer(options or ServerOptions(), [door])
-        self.server.add(SERVICE, self.echo.register, self._ready)
-        self._stack = AsyncExitStack()
-
-    async def __aenter__(self) -> Self:
-        await self.server.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._stack.aclose()
-        await self.server.stop(grace=0.5)
-
-    def token(self, subject: str = "ann", role: Role = Role.PLAYER, lifetime_ms: int = HOUR_MS) -> str:
-        return self.minter.mint(subject, role, lifetime_ms)
-
-    def channel(self, token: str | None = None) -> grpc.aio.Channel:
-        options = DialOptions(f"127.0.0.1:{self.server.port}")
-        channel = dial(options, (lambda: token) if token else None)
-        self._stack.push_async_callback(channel.close)
-        return channel
-
-    def player(self, subject: str = "ann") -> grpc.aio.Channel:
-        return self.channel(self.token(subject))
-
-    def counted(self, method: str, code: str) -> float:
-        labels = {"method": f"/{SERVICE}/{method}", "code": code}
-        return self.registry.get_sample_value("gouji_grpc_calls_total", labels) or 0.0
-
-    async def _ready(self) -> bool:
-        return self.is_ready
-
-
-@pytest.fixture
-async def house() -> AsyncIterator[House]:
-    async with House() as house:
-        yield house
-
-
-async def one(channel: grpc.aio.Channel, value: str = "hello", **options: Any) -> str:
-    call = channel.unary_unary(f"/{SERVICE}/One", StringValue.SerializeToString, StringValue.FromString)
-    return (await call(StringValue(value=value), **options)).value
-
-
-async def many(channel: grpc.aio.Channel, method: str = "Many") -> list[str]:
-    call = channel.unary_stream(f"/{SERVICE}/{method}", StringValue.SerializeToString, StringValue.FromString)
-    return [answer.value async for answer in call(StringValue(value="x"))]
-
-
-async def collected(channel: grpc.aio.Channel, requests: Requests = _requests) -> str:
-    call = channel.stream_unary(f"/{SERVICE}/Collected", StringValue.SerializeToString, StringValue.FromString)
-    return (await call(requests())).value
-
-
-async def both(channel: grpc.aio.Channel, requests: Requests = _requests) -> list[str]:
-    call = channel.stream_stream(f"/{SERVICE}/Both", StringValue.SerializeToString, StringValue.FromString)
-    return [answer.value async for answer in call(requests())]
-
-
-def unread(channel: grpc.aio.Channel, kind: str, method: str) -> Any:
-    """A call of bytes."""
-    return getattr(channel, kind)(f"/{SERVICE}/{method}")
-
-
 async def _nothing_yet() -> AsyncIterator[StringValue]:
     """Requests of a caller who waits to be refused: gRPC's client fails by itself when that happens while it sends."""
     await asyncio.Event().wait()
@@ -286,6 +157,31 @@ async def _nothing_yet() -> AsyncIterator[StringValue]:
 async def _requests() -> AsyncIterator[StringValue]:
     for value in "abc":
         yield StringValue(value=value)
+
+
+async def one(channel: grpc.aio.Channel, value: str = "hello", **options: Any) -> str:
+    call = channel.unary_unary(f"/{SERVICE}/One", StringValue.SerializeToString, StringValue.FromString)
+    return (await call(StringValue(value=value), **options)).value
+
+
+async def many(channel: grpc.aio.Channel, method: str = "Many") -> list[str]:
+    call = channel.unary_stream(f"/{SERVICE}/{method}", StringValue.SerializeToString, StringValue.FromString)
+    return [answer.value async for answer in call(StringValue(value="x"))]
+
+
+async def collected(channel: grpc.aio.Channel, requests: Requests = _requests) -> str:
+    call = channel.stream_unary(f"/{SERVICE}/Collected", StringValue.SerializeToString, StringValue.FromString)
+    return (await call(requests())).value
+
+
+async def both(channel: grpc.aio.Channel, requests: Requests = _requests) -> list[str]:
+    call = channel.stream_stream(f"/{SERVICE}/Both", StringValue.SerializeToString, StringValue.FromString)
+    return [answer.value async for answer in call(requests())]
+
+
+def unread(channel: grpc.aio.Channel, kind: str, method: str) -> Any:
+    """A call of bytes."""
+    return getattr(channel, kind)(f"/{SERVICE}/{method}")
 
 
 def written(channel: grpc.aio.Channel) -> Awaitable[list[str]]:
