@@ -84,9 +84,13 @@ class ChildProcess:
 
     def stop(self, *, by: signal.Signals = signal.SIGTERM, grace_s: float = 10) -> None:
         """Ask it to stop, kill it after `grace_s` seconds; harmless when it is not running."""
+        self.ask_to_stop(by)
+        self.wait(grace_s)
+
+    def wait(self, grace_s: float) -> None:
+        """Wait until it has stopped, kill it after `grace_s` seconds; harmless when it is not running."""
         if self._process is None:
             return
-        self._send(by)
         try:
             self._process.wait(grace_s)
         except subprocess.TimeoutExpired:

@@ -118,7 +118,7 @@ class Stack:
         for child in reversed(self._services.values()):
             child.ask_to_stop()
         for child in reversed(self._services.values()):
-            child.stop(grace_s=GRACE_S)
+            child.wait(GRACE_S)
         self.nats.stop()
         self.postgres.stop()
 

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from services.cli.demo.proof import Proof
 
 HOUR_MS = 3_600_000
+SETTINGS = {
+    "GOUJI_WITNESS": "true",
+    # Six players in a hurry behind one address.
+    "GOUJI_PLAYER_RATE": "1000",
+    "GOUJI_PLAYER_BURST": "1000",
+    "GOUJI_ADDRESS_RATE": "10000",
+    "GOUJI_ADDRESS_BURST": "10000",
+}
 
 
 def demo(
@@ -57,13 +65,15 @@ def _clear(folder: Path, *, keep: bool) -> None:
 
 def _play_and_prove(folder: Path) -> tuple[Evening, Proof]:
     from deploy.local.stack import Stack
+    from engine.runtime import logs
     from services.cli.demo.evening import spend
     from services.cli.demo.proof import prove
 
     # The database's own account must be able to enter it too.
     folder.chmod(0o755)
-    stack = Stack(folder, settings={"GOUJI_WITNESS": "true"})
-    with ERR.status("starting") as status:
+    stack = Stack(folder, settings=SETTINGS)
+    with ERR.status("starting") as status, (folder / "logs" / "players.jsonl").open("w") as journal:
+        logs.configure("INFO", "json", journal)
         try:
             stack.start(lambda part: status.update(f"starting {part}"))
             evening = asyncio.run(spend(_places(stack), status.update))

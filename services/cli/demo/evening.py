@@ -19,6 +19,7 @@ from services.bots.faults import Stop
 from services.bots.matchmaking_client import MatchmakingClient, Ticket
 from services.bots.player import play_match
 from services.bots.queue import find_table
+from services.bots.sight import Sight
 from services.bots.table_client import TableClient
 from services.cli.demo.deals_client import exported_deal
 from services.cli.demo.ranking_client import Rating, rating_of
@@ -86,7 +87,7 @@ class Party:
     async def play(self, table_id: str) -> tuple[int, ...]:
         """Play the match to its end; the points by seat."""
         async with asyncio.timeout(PLAY_S):
-            sights = await asyncio.gather(*(play_match(self._table(player), table_id) for player in PLAYERS))
+            sights = await asyncio.gather(*(self._play(player, table_id) for player in PLAYERS))
         return sights[0].points
 
     async def ratings(self) -> dict[str, Rating]:
@@ -102,6 +103,16 @@ class Party:
     async def _queue(self, player: str) -> Ticket:
         office = MatchmakingClient(self._channels["matchmaking"], self._token_of(player))
         return await find_table(office, VARIANT, DEALS)
+
+    async def _play(self, player: str, table_id: str) -> Sight:
+        """Play; a match is found a moment before its table is opened."""
+        while True:
+            try:
+                return await play_match(self._table(player), table_id)
+            except Stop as refused:
+                if refused.reason != "NOT_FOUND":
+                    raise
+            await asyncio.sleep(ASK_AGAIN_S)
 
     def _token_of(self, player: str) -> Callable[[], str]:
         return partial(self._places.tokens.__getitem__, player)
