@@ -7,7 +7,7 @@ folds or hashes. What is read may come from anybody: everything that is not unde
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
@@ -16,7 +16,8 @@ from uuid import UUID
 from engine.match import SEATS, Command
 from engine.match import commands as at_table
 from engine.rules import commands as in_deal
-from engine.rules.cards import LETTERS, Cards, parse, text
+from engine.rules.cards import LETTERS, NO_CARDS, text
+from engine.rules.notation import action
 from engine.rules.variant import SWITCHES, Variant, resolve, switch_text
 
 FORMAT = 1
@@ -63,11 +64,6 @@ class Starts(NamedTuple):
 Statement = Command | Sealed | Follows | Starts
 
 
-class _Argument(NamedTuple):
-    write: Callable[[Any], str]
-    read: Callable[[str], Any]
-
-
 def quoted(free: str) -> str:
     """A free text as one word."""
     return quote(free, safe=_SAFE) or "-"
@@ -76,16 +72,6 @@ def quoted(free: str) -> str:
 def unquoted(word: str) -> str:
     """The free text that this word stands for."""
     return "" if word == "-" else unquote(word)
-
-
-def set_text(cards: Cards) -> str:
-    """Cards as one word, `-` for none."""
-    return text(cards) or "-"
-
-
-def read_set(word: str) -> Cards:
-    """The cards that this word stands for."""
-    return Cards(0) if word == "-" else parse(word)
 
 
 def time_text(at_ms: int) -> str:
@@ -115,11 +101,11 @@ def _switch(word: str) -> tuple[str, str]:
 
 
 def _ranks_text(ranks: tuple[int, ...]) -> str:
-    return "".join(LETTERS[rank] for rank in ranks) or "-"
+    return "".join(LETTERS[rank] for rank in ranks)
 
 
-def _read_ranks(word: str) -> tuple[int, ...]:
-    return () if word == "-" else tuple(LETTERS.index(letter) for letter in word)
+def _rank_text(rank: int) -> str:
+    return LETTERS[rank]
 
 
 def read_seat(word: str) -> int:
@@ -128,27 +114,24 @@ def read_seat(word: str) -> int:
 
 
 def read_amount(word: str) -> int:
-    """A number of cards or points that a penalty or a debt may have."""
+    """A number of cards, points or deals that a record may hold."""
     amount = int(word)
     if not 0 <= amount <= _MOST:
         raise NotPlayed(f"too large a number: {amount}")
     return amount
 
 
-_SEAT = _Argument(str, read_seat)
-_TEXT = _Argument(quoted, unquoted)
-_SET = _Argument(set_text, read_set)
-_ARGUMENTS: dict[str, _Argument] = {
-    "cards": _SET,
-    "of": _SEAT,
-    "player": _TEXT,
-    "points": _Argument(str, read_amount),
-    "rank": _Argument(lambda rank: _ranks_text((rank,)), lambda word: _read_ranks(word)[0]),
-    "ranks": _Argument(_ranks_text, _read_ranks),
-    "reason": _TEXT,
-    "teammate": _SEAT,
-    "to": _SEAT,
-    "until_ms": _Argument(time_text, read_time),
+_WRITTEN: dict[str, Callable[[Any], str]] = {
+    "cards": text,
+    "of": str,
+    "player": quoted,
+    "points": str,
+    "rank": _rank_text,
+    "ranks": _ranks_text,
+    "reason": quoted,
+    "teammate": str,
+    "to": str,
+    "until_ms": time_text,
 }
 _SEAT_WORDS: dict[type[Any], str] = {
     in_deal.Pass: "pass",
@@ -189,8 +172,7 @@ _TABLE_WORDS: dict[type[Any], str] = {
     at_table.ExtendDeadline: "extend",
     at_table.LeaveSeat: "leave",
 }
-_SEAT_TYPES = {word: made for made, word in _SEAT_WORDS.items()}
-_TABLE_TYPES = {word: made for made, word in _TABLE_WORDS.items()}
+_PENALTIES = {_SEAT_WORDS[made] for made in (in_deal.Warn, in_deal.Forfeit, in_deal.JudgeLast, in_deal.Disqualify)}
 
 
 def statement_text(statement: Any) -> str:
@@ -203,9 +185,9 @@ def statement_text(statement: Any) -> str:
         case Sealed(type_, digest):
             return f"sealed {type_} {digest.hex()}"
         case in_deal.Lay(seat, cards):
-            return f"{seat} {set_text(cards)}"
+            return f"{seat} {text(cards) or '-'}"
         case in_deal.Order(seat, sets):
-            return " ".join((f"{seat} order", *map(set_text, sets)))
+            return " ".join((f"{seat} order", *map(text, sets)))
         case at_table.TakeSeat(player, seat):
             return f"take {seat} {quoted(player)}"
         case _:
@@ -214,24 +196,39 @@ def statement_text(statement: Any) -> str:
 
 def _words_text(statement: Any) -> str:
     made = type(statement)
-    at_a_seat = made in _SEAT_WORDS
-    lead = (str(statement.seat), _SEAT_WORDS[made]) if at_a_seat else (_TABLE_WORDS[made],)
-    return " ".join((*lead, *(_ARGUMENTS[name].write(getattr(statement, name)) for name in _names(made))))
-
-
-def _names(made: type[Any]) -> list[str]:
-    return [one.name for one in fields(made) if one.name != "seat"]
+    lead = (str(statement.seat), _SEAT_WORDS[made]) if made in _SEAT_WORDS else (_TABLE_WORDS[made],)
+    names = (one.name for one in fields(made) if one.name != "seat")
+    return " ".join((*lead, *(_WRITTEN[name](getattr(statement, name)) for name in names)))
 
 
 def read_statement(words: list[str]) -> Any:
     """The statement that these words stand for; raises `NotPlayed`."""
     try:
-        return _read(words)
-    except (ValueError, IndexError, KeyError, TypeError) as error:
+        return _at_a_seat(words) if words[0].isdecimal() else _at_the_table(words)
+    except (ValueError, IndexError) as error:
         raise NotPlayed(f"not a statement of a played deal: {' '.join(words)}") from error
 
 
-def _read(words: list[str]) -> Any:
+def _at_a_seat(words: list[str]) -> Any:
+    seat, (verb, *rest) = read_seat(words[0]), words[1:]
+    match rest:
+        case [] if verb == "-":
+            return in_deal.Lay(seat, NO_CARDS)
+        case [player] if verb == "substitute":
+            return at_table.Substitute(seat, unquoted(player))
+        case [reason] if verb in _PENALTIES:
+            return _for_a_reason(action(seat, (verb,), 0), reason)
+        case [points, reason] if verb == "dock":
+            return _for_a_reason(action(seat, (verb, points), 0), reason)
+        case _:
+            return action(seat, (verb, *rest), 0)
+
+
+def _for_a_reason(command: Any, reason: str) -> Any:
+    return replace(command, reason=unquoted(reason))
+
+
+def _at_the_table(words: list[str]) -> Any:
     match words:
         case ["start"]:
             return Starts()
@@ -241,25 +238,20 @@ def _read(words: list[str]) -> Any:
             return Sealed(type_, bytes.fromhex(digest))
         case ["take", seat, player]:
             return _take(read_seat(seat), unquoted(player))
-        case [seat, "order", *sets] if seat.isdecimal():
-            return in_deal.Order(read_seat(seat), tuple(map(read_set, sets)))
-        case [seat, word, *rest] if seat.isdecimal() and word in _SEAT_TYPES:
-            return _made(_SEAT_TYPES[word], rest, seat=read_seat(seat))
-        case [seat, cards] if seat.isdecimal():
-            return in_deal.Lay(read_seat(seat), read_set(cards))
-        case [word, *rest]:
-            return _made(_TABLE_TYPES[word], rest)
+        case ["leave", player]:
+            return at_table.LeaveSeat(unquoted(player))
+        case ["call"]:
+            return at_table.CallDeal()
+        case ["close", reason]:
+            return at_table.CloseTable(unquoted(reason))
+        case ["extend", time]:
+            return at_table.ExtendDeadline(read_time(time))
         case _:
-            raise NotPlayed("an empty statement")
+            raise NotPlayed("an unknown statement")
 
 
 def _take(seat: int, player: str) -> at_table.TakeSeat:
-    return at_table.TakeSeat(player, seat, draw=(seat, *(one for one in at_table.IN_ORDER if one != seat)))
-
-
-def _made(made: type[Any], words: list[str], **given: int) -> Any:
-    names = _names(made)
-    return made(**given, **{name: _ARGUMENTS[name].read(word) for name, word in zip(names, words, strict=True)})
+    return at_table.TakeSeat(player, seat, draw=(seat, *(one for one in SEATS if one != seat)))
 
 
 def mark_text(mark: Mark) -> str:

@@ -73,25 +73,29 @@ def _problems(lines: list[_Line]) -> Iterator[Problem]:
     yield from chance
     if not chance:
         yield from _Replay(header).problems(below)
+        yield from _time_problems(header, above, below)
 
 
 def _halves(lines: list[_Line]) -> tuple[list[_Line], list[_Line]]:
     for at, line in enumerate(lines):
         if line.text == _RULE:
             return lines[:at], lines[at + 1 :]
-    raise _Wrong(lines[-1].number if lines else 1, "there is no line ---")
+    raise _Wrong(_last(lines), "there is no line ---")
 
 
 def _line_of(lines: list[_Line], error: NotPlayed) -> int:
     """The line that the error quotes, or the last one where something is missing."""
-    return next((line.number for line in lines if line.text and line.text in str(error)), lines[-1].number)
+    return next((line.number for line in lines if line.text in str(error)), _last(lines))
+
+
+def _last(lines: list[_Line]) -> int:
+    return lines[-1].number if lines else 1
 
 
 def _not_as_written(lines: list[_Line], due: list[str]) -> Iterator[Problem]:
-    last = lines[-1].number if lines else 1
     for line, expected in zip_longest(lines, due):
         if line is None:
-            yield Problem(last, f"missing: {expected}")
+            yield Problem(_last(lines), f"missing: {expected}")
         elif line.text != expected:
             yield Problem(line.number, "this line does not belong here" if expected is None else f"due: {expected}")
             return
@@ -114,6 +118,12 @@ def _chance_problems(header: Header, lines: list[_Line]) -> Iterator[Problem]:
 
 def _number(lines: list[_Line], statement: str) -> int:
     return next(line.number for line in lines if line.text.split()[0] == statement)
+
+
+def _time_problems(header: Header, above: list[_Line], below: list[_Line]) -> Iterator[Problem]:
+    _, mark = _read_event(below[0])
+    if mark.at_ms != header.started_at_ms:
+        yield Problem(_number(above, "started"), f"the deal started at {played.time_text(mark.at_ms)}")
 
 
 class _Replay:

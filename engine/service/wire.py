@@ -305,7 +305,8 @@ def _private_part(match: Match, audience: int | None) -> view_pb2.PrivateView | 
         return None
     if match.deal is None:
         return view_pb2.PrivateView(seat=audience)
-    return to_message(rules.private_view(match.deal, audience))
+    private: view_pb2.PrivateView = to_message(rules.private_view(match.deal, audience))
+    return private
 
 
 def summary(table_id: UUID, match: Match) -> table_pb2.TableSummary:

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from functools import partial
 from itertools import permutations
-from random import Random
 
 import pytest
 
@@ -427,7 +426,7 @@ def test_the_house_gives_the_seats_of_a_ranked_table() -> None:
 
 def a_careless_deal(variant: Variant, number: int) -> LoggedTable:
     played = LoggedTable.seated(variant, chance=f"swap {number}")
-    play_out(played, Random(number))
+    play_out(played, number)
     return played
 
 
