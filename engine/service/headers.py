@@ -29,7 +29,6 @@ _ONCE = (
 )
 _AT_MOST_ONCE = ("places", "cut", "changed", "draws")
 _MANY = ("player", "barred", "debt", "contribution")
-_HASH_BYTES = 32
 
 
 class _Statements(NamedTuple):
@@ -57,7 +56,7 @@ def read_header(lines: Sequence[str]) -> Header:
         table_id=statements.one("table", lambda words: UUID(_only(words))),
         started=_started(statements),
         started_at_ms=statements.one("started", lambda words: played.read_time(_only(words))),
-        head=statements.one("head", _hash),
+        head=statements.one("head", lambda words: played.read_digest(_only(words))),
     )
 
 
@@ -155,10 +154,3 @@ def _by_seat(named: Sequence[tuple[int, str]]) -> tuple[str, ...]:
 def _debt(words: Words) -> Debt:
     payer, payee, kind, amount = words
     return Debt(read_seat(payer), read_seat(payee), DebtKind(kind), read_amount(amount))
-
-
-def _hash(words: Words) -> bytes:
-    digest = bytes.fromhex(_only(words))
-    if len(digest) != _HASH_BYTES:
-        raise NotPlayed("a hash has 32 bytes")
-    return digest

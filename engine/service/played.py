@@ -27,6 +27,8 @@ HASH_DIGITS = 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SAFE = "-_.:@+"
 _MOST = 1000
+_LAST_VERSION = (1 << 63) - 1
+_DIGEST_BYTES = 32
 
 
 class NotPlayed(ValueError):
@@ -81,7 +83,10 @@ def time_text(at_ms: int) -> str:
 
 def read_time(word: str) -> int:
     """The moment that this word stands for, Unix milliseconds."""
-    return (datetime.fromisoformat(word) - _EPOCH) // timedelta(milliseconds=1)
+    at_ms = (datetime.fromisoformat(word) - _EPOCH) // timedelta(milliseconds=1)
+    if at_ms < 0:
+        raise NotPlayed("before there was Unix time")
+    return at_ms
 
 
 def variant_text(variant: Variant) -> str:
@@ -106,6 +111,21 @@ def _ranks_text(ranks: tuple[int, ...]) -> str:
 
 def _rank_text(rank: int) -> str:
     return LETTERS[rank]
+
+
+def read_digest(word: str) -> bytes:
+    """The SHA-256 that these hex digits are."""
+    digest = bytes.fromhex(word)
+    if len(digest) != _DIGEST_BYTES:
+        raise NotPlayed("a digest has 32 bytes")
+    return digest
+
+
+def _counted(word: str) -> int:
+    version = int(word)
+    if not 0 < version <= _LAST_VERSION:
+        raise NotPlayed("versions count from 1")
+    return version
 
 
 def read_seat(word: str) -> int:
@@ -235,7 +255,7 @@ def _at_the_table(words: list[str]) -> Any:
         case ["=", "log", type_]:
             return Follows(type_)
         case ["sealed", type_, digest]:
-            return Sealed(type_, bytes.fromhex(digest))
+            return Sealed(type_, read_digest(digest))
         case ["take", seat, player]:
             return _take(read_seat(seat), unquoted(player))
         case ["leave", player]:
@@ -267,7 +287,7 @@ def read_mark(comment: str) -> Mark:
     try:
         at, time, actor, command, trace, digest = comment.split()
         return Mark(
-            int(at.removeprefix("@")),
+            _counted(at.removeprefix("@")),
             read_time(time),
             unquoted(actor.removeprefix("by=")),
             UUID(command.removeprefix("command=")),

@@ -1,6 +1,8 @@
 """A stranger can check a played deal, and no line of it can be changed unseen."""
 
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 from engine import match as table
 from engine.rules.commands import Disqualify, Swap
@@ -151,6 +153,22 @@ def test_two_cards_of_the_deck_exchanged_are_found(text: str) -> None:
 )
 def test_what_is_no_played_deal_is_a_problem_not_an_accident(junk: str) -> None:
     assert verify_notation(junk)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(random=st.data())
+def test_no_garbling_of_a_played_deal_is_an_accident(text: str, random: st.DataObject) -> None:
+    lines = text.splitlines()
+    at = random.draw(st.integers(0, len(lines) - 1))
+    words = lines[at].split(" ")
+    word = random.draw(st.integers(0, len(words) - 1))
+    words[word] = random.draw(st.sampled_from(JUNK) | st.text(max_size=8).filter(lambda made: made != words[word]))
+    assume(" ".join(words).strip() != lines[at])
+
+    assert verify_notation("\n".join([*lines[:at], " ".join(words), *lines[at + 1 :]]))
+
+
+JUNK = ("-1", "6", "99999999999999999999", "9" * 5000, "0001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z", "{3:1}")
 
 
 def test_comments_and_blank_lines_of_a_reader_do_not_matter(text: str) -> None:
