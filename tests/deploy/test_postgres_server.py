@@ -56,7 +56,7 @@ def test_other_binaries_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_configuration_of_a_house_is_one_that_the_server_takes(server_folder: Path) -> None:
-    config = shutil.copy(CONFIG, server_folder / "house.conf")
+    config = str(shutil.copy(CONFIG, server_folder / "house.conf"))
     server = PostgresServer(server_folder / "house", settings={"config_file": config, "shared_buffers": "64MB"})
 
     server.start()

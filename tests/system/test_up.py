@@ -84,9 +84,7 @@ def test_it_heals_when_the_database_is_killed(house: House) -> None:
 
 @pytest.mark.timeout(180)
 def test_it_heals_when_a_service_is_killed(house: House) -> None:
-    victim = next(
-        pid for pid in processes() if "serve table" in command_line(pid) and parent(pid) == house.process.pid
-    )
+    victim = next(pid for pid in processes() if "serve table" in command_line(pid) and parent(pid) == house.process.pid)
 
     os.kill(victim, signal.SIGKILL)
 
