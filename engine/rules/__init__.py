@@ -3,8 +3,8 @@
 Law: standard library only; no I/O, clock, chance or logging. Start reading at `README.md` in this folder.
 """
 
-from engine.rules.dealing import full_deck
 from engine.rules.commands import Command, SeatCommand
+from engine.rules.dealing import full_deck
 from engine.rules.decide import decide, open_deal
 from engine.rules.events import DealEvent, Debt, Phase, WindowKind
 from engine.rules.evolve import evolve

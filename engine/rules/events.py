@@ -7,47 +7,14 @@ viewers may see is optional: `visibility.redacted` leaves it `None` for the othe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import NamedTuple
 
 from engine.rules.cards import Cards
 from engine.rules.variant import DebtKind
+from engine.rules.words import Debt as Debt
+from engine.rules.words import Phase as Phase
+from engine.rules.words import WindowKind as WindowKind
 
 Hands = tuple[Cards | None, ...]
-
-
-class Phase(StrEnum):
-    """Where a deal is in its course (R9.5)."""
-
-    DEAL = "deal"
-    BUY = "buy"
-    TRIBUTE = "tribute"
-    REVOLUTION = "revolution"
-    DECLARE = "declare"
-    DISCARD = "discard"
-    PLAY = "play"
-    OVER = "over"
-    VOID = "void"
-
-
-class WindowKind(StrEnum):
-    """What the asked seats are asked (notation.md, `= window`)."""
-
-    BURN = "burn"
-    COUNTER = "counter"
-    REVOLUTION = "revolution"
-    DECLARE = "declare"
-    WINDFALL = "windfall"
-    ORDER = "order"
-
-
-class Debt(NamedTuple):
-    """Tribute that one seat owes another in the next deal (R10)."""
-
-    payer: int
-    payee: int
-    kind: DebtKind
-    amount: int
 
 
 @dataclass(frozen=True, slots=True)
