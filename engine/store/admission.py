@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from engine.store.port import SHARDS, Append, NotTheLeader, OutboxEntry, StreamHead, WrongVersion
+from engine.store.port import SHARDS, Append, NewEvent, NotTheLeader, OutboxEntry, StreamHead, WrongVersion
 
 MAX_EVENTS = 1024
 """Events of one command."""
@@ -29,8 +29,12 @@ def check(append: Append) -> None:
         raise ValueError(f"a command publishes at most {MAX_FACTS} facts")
     if append.expected_version < 0 or append.epoch < 0 or append.at_ms < 0:
         raise ValueError("versions, epochs and times are not negative")
-    _check_payloads(append)
-    _check_texts(append)
+    _check_text(append.actor)
+    _check_text(append.trace_id)
+    for event in append.events:
+        _check_event(event)
+    for entry in append.outbox:
+        _check_fact(entry)
     _check_positions(append.outbox)
 
 
@@ -49,18 +53,25 @@ def fair_share(owners: int, want: int) -> int:
     return min(want, -(-SHARDS // owners))
 
 
-def _check_payloads(append: Append) -> None:
-    payloads = (*(event.payload for event in append.events), *(entry.payload for entry in append.outbox))
-    if max(map(len, payloads)) > MAX_BYTES:
+def _check_event(event: NewEvent) -> None:
+    _check_text(event.type)
+    _check_payload(event.payload)
+
+
+def _check_fact(entry: OutboxEntry) -> None:
+    _check_text(entry.subject)
+    _check_text(entry.event_id)
+    _check_payload(entry.payload)
+
+
+def _check_payload(payload: bytes) -> None:
+    if len(payload) > MAX_BYTES:
         raise ValueError(f"a payload has at most {MAX_BYTES} bytes")
 
 
-def _check_texts(append: Append) -> None:
-    types = (event.type for event in append.events)
-    names = (text for entry in append.outbox for text in (entry.subject, entry.event_id))
-    for text in (append.actor, append.trace_id, *types, *names):
-        if len(text) > MAX_TEXT or "\0" in text:
-            raise ValueError(f"a name has at most {MAX_TEXT} characters and no NUL")
+def _check_text(text: str) -> None:
+    if len(text) > MAX_TEXT or "\0" in text:
+        raise ValueError(f"a name has at most {MAX_TEXT} characters and no NUL")
 
 
 def _check_positions(entries: tuple[OutboxEntry, ...]) -> None:

@@ -20,10 +20,10 @@ import psycopg
 import structlog
 from psycopg import errors
 from psycopg.rows import TupleRow
-from psycopg.types.numeric import Int8BinaryDumper
 
-from engine.store import sql
+from engine.store import arrays, sql
 from engine.store.admission import refusal
+from engine.store.arrays import uuids
 from engine.store.heads import Heads
 from engine.store.port import (
     GENESIS,
@@ -34,7 +34,7 @@ from engine.store.port import (
     WrongVersion,
     shard_of,
 )
-from engine.store.rows import Chained, chained_to, columns, head_of
+from engine.store.rows import Chained, chained_to, columns, head_of, keys
 from engine.store.sessions import PAUSE_S, Connection, ConnectionLost, connect, fetch
 
 _log = structlog.get_logger(__name__)
@@ -144,14 +144,15 @@ class Lane:
 
     def _take(self) -> list[_Waiting]:
         """Take the oldest appends, one of a table; a table's second one stays, and so do those behind it."""
-        taken: dict[UUID, _Waiting] = {}
+        taken: dict[int, _Waiting] = {}
         left: list[_Waiting] = []
         while self._waiting and len(taken) < self._terms.batch:
             entry = self._waiting.popleft()
-            if taken.setdefault(entry.append.table_id, entry) is not entry:
+            # By integer, because a UUID hashes and compares in Python.
+            if taken.setdefault(entry.append.table_id.int, entry) is not entry:
                 left.append(entry)
         self._waiting.extendleft(reversed(left))
-        return [taken[table_id] for table_id in sorted(taken)]
+        return [entry for _, entry in sorted(taken.items())]
 
     async def _store(self, batch: _Batch) -> None:
         """Bring a batch to an end, whatever happens to the connection."""
@@ -186,7 +187,7 @@ class Lane:
     async def _connected(self) -> Connection:
         if self._connection is None:
             self._connection = await connect(self._dsn, self._terms.statement_s)
-            self._connection.adapters.register_dumper(int, Int8BinaryDumper)
+            arrays.register(self._connection)
         return self._connection
 
     async def _disconnect(self) -> None:
@@ -203,46 +204,44 @@ class Lane:
                 self._refuse_alone(batch.entries[0], failure)
                 return
             _log.warning("batch taken apart", appends=len(batch.entries), sqlstate=failure.sqlstate)
-            for entry in batch.entries:
+            for entry in batch.unanswered():
                 await self._append(connection, _Batch([entry], batch.sent))
 
     async def _append_together(self, connection: Connection, batch: _Batch) -> None:
-        entries = {entry.append.table_id: entry for entry in batch.unanswered()}
-        rows = await self._chained(connection, [entry.append for entry in entries.values()])
+        entries = batch.unanswered()
+        rows = await self._chained(connection, [entry.append for entry in entries])
         batch.sent = True
-        done = {table_id for (table_id,) in await self._fetch(connection, sql.APPEND, columns(rows))}
-        for row in rows:
-            if row.append.table_id in done:
-                self._accept(entries.pop(row.append.table_id), row.answer)
-        if entries:
-            await self._explain(connection, entries)
+        refused = {place for (place,) in await self._fetch(connection, sql.APPEND, columns(rows))}
+        for place, (entry, row) in enumerate(zip(entries, rows, strict=True), 1):
+            if place not in refused:
+                self._heads.put(row.append.table_id, row.answer)
+                entry.accept(row.answer)
+        if refused:
+            await self._explain(connection, [entries[place - 1] for place in sorted(refused)])
 
     async def _chained(self, connection: Connection, appends: Sequence[Append]) -> list[Chained]:
         """Chain each append's events to the head of its stream, asking for the heads that are not known."""
-        previous = {append.table_id: self._heads.before(append) for append in appends}
-        if unknown := [table_id for table_id, digest in previous.items() if digest is None]:
-            shards = [shard_of(table_id) for table_id in unknown]
-            previous |= await self._fetch(connection, sql.HEADS, (shards, unknown))
+        previous = [self._heads.before(append) for append in appends]
+        unknown = [append.table_id for append, head in zip(appends, previous, strict=True) if head is None]
+        found: dict[UUID, bytes] = dict(await self._fetch(connection, sql.HEADS, keys(unknown))) if unknown else {}
         # A stream that is not where its append expects it refuses it, whatever that is chained to.
-        return [chained_to(append, previous[append.table_id] or GENESIS) for append in appends]
+        return [
+            chained_to(append, head or found.get(append.table_id, GENESIS))
+            for append, head in zip(appends, previous, strict=True)
+        ]
 
-    async def _explain(self, connection: Connection, entries: dict[UUID, _Waiting]) -> None:
+    async def _explain(self, connection: Connection, entries: Sequence[_Waiting]) -> None:
         """Answer those whose tables did not take them: the first answer when the command is stored, else why not."""
-        shards = [shard_of(table_id) for table_id in entries]
-        commands = [entry.append.command_id for entry in entries.values()]
-        rows = await self._fetch(connection, sql.REFUSED, (shards, list(entries), commands))
-        for table_id, *standing, version, digest in rows:
-            self._heads.forget(table_id)
+        tables = [entry.append.table_id for entry in entries]
+        commands = uuids([entry.append.command_id for entry in entries])
+        rows = await self._fetch(connection, sql.REFUSED, (*keys(tables), commands))
+        for entry, (*standing, version, digest) in zip(entries, rows, strict=True):
+            self._heads.forget(entry.append.table_id)
             if version is not None:
-                entries[table_id].accept(Appended(version, digest))
+                entry.accept(Appended(version, digest))
             else:
-                head = None if standing[0] is None else head_of((table_id, *standing))
-                reason = refusal(entries[table_id].append, head)
-                entries[table_id].refuse(reason or WrongVersion("the stream was moving"))
-
-    def _accept(self, entry: _Waiting, answer: Appended) -> None:
-        self._heads.put(entry.append.table_id, answer.version, answer.hash)
-        entry.accept(answer)
+                head = None if standing[0] is None else head_of(standing)
+                entry.refuse(refusal(entry.append, head) or WrongVersion("the stream was moving"))
 
     def _refuse_alone(self, entry: _Waiting, failure: psycopg.Error) -> None:
         _log.error("append refused by the database", table_id=str(entry.append.table_id), error=str(failure))

@@ -156,7 +156,7 @@ class PostgresEventStore:
         await self._sessions.close()
 
     def _seen(self, head: StreamHead) -> StreamHead:
-        self._writer.heads.put(head.table_id, head.version, head.hash)
+        self._writer.heads.put(head.table_id, Appended(head.version, head.hash))
         return head
 
 

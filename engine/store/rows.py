@@ -5,10 +5,12 @@ Law: pure; knows the order of columns in `sql.py` and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
+from engine.store.arrays import Packed, bools, byteas, int8s, texts, uuids
 from engine.store.chain import chained
 from engine.store.port import (
     Append,
@@ -24,37 +26,43 @@ from engine.store.port import (
 NO_DEADLINE = -1
 """What the append says for no deadline."""
 
-_STREAM_COLUMNS = 11
-_EVENT_COLUMNS = 12
-_FACT_COLUMNS = 8
+Packer = Callable[[Any], Packed]
+
+_STREAM: tuple[Packer, ...] = (int8s, uuids, int8s, byteas, int8s, byteas, int8s, uuids, int8s, int8s, bools)
+_EVENT: tuple[Packer, ...] = (
+    int8s, uuids, int8s, texts, int8s, byteas, texts, uuids, texts, int8s, byteas, bools,
+)  # fmt: skip
+_FACT: tuple[Packer, ...] = (int8s, uuids, int8s, int8s, byteas, texts, texts, byteas)
 
 
 @dataclass(frozen=True, slots=True)
 class Chained:
-    """An append with its events chained to `previous`, the hash of its stream's head."""
+    """An append, its events chained to `previous`, the hash of its stream's head, and its answer when it is stored."""
 
     append: Append
     previous: bytes
     events: tuple[StoredEvent, ...]
-
-    @property
-    def answer(self) -> Appended:
-        """What the caller is told when it is stored."""
-        return Appended(self.events[-1].version, self.events[-1].hash)
+    answer: Appended
 
 
 def chained_to(append: Append, previous: bytes) -> Chained:
     """Chain an append's events to the head of its stream."""
-    return Chained(append, previous, chained(append, previous))
+    events = chained(append, previous)
+    return Chained(append, previous, events, Appended(events[-1].version, events[-1].hash))
 
 
-def columns(rows: Sequence[Chained]) -> list[list[object]]:
+def columns(rows: Sequence[Chained]) -> list[Packed]:
     """Lay appends out as the columns of `sql.APPEND`: streams, events, facts."""
     return [
-        *_transposed(map(_stream_row, rows), _STREAM_COLUMNS),
-        *_transposed((event for row in rows for event in _event_rows(row)), _EVENT_COLUMNS),
-        *_transposed((fact for row in rows for fact in _fact_rows(row)), _FACT_COLUMNS),
+        *_packed(map(_stream_row, rows), _STREAM),
+        *_packed((event for row in rows for event in _event_rows(row)), _EVENT),
+        *_packed((fact for row in rows for fact in _fact_rows(row)), _FACT),
     ]
+
+
+def keys(table_ids: Sequence[UUID]) -> tuple[Packed, Packed]:
+    """The columns shard and table_id."""
+    return int8s([shard_of(table_id) for table_id in table_ids]), uuids(table_ids)
 
 
 def head_of(row: Sequence[Any]) -> StreamHead:
@@ -70,8 +78,9 @@ def fact_of(row: Sequence[Any]) -> PendingFact:
     return PendingFact(table_id, OutboxEntry(position, subject, event_id, payload), version, previous_hash)
 
 
-def _transposed(rows: Iterable[tuple[object, ...]], width: int) -> list[list[object]]:
-    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]
+def _packed(rows: Iterable[tuple[object, ...]], packers: Sequence[Packer]) -> Iterator[Packed]:
+    columns = list(zip(*rows, strict=True)) or [()] * len(packers)
+    return (pack(column) for pack, column in zip(packers, columns, strict=True))
 
 
 def _stream_row(row: Chained) -> tuple[object, ...]:

@@ -23,9 +23,9 @@ with asked as materialized (
     select * from unnest(
         %b::int2[], %b::uuid[], %b::int8[], %b::bytea[], %b::int8[], %b::bytea[], %b::int8[], %b::uuid[],
         %b::int8[], %b::int8[], %b::bool[]
-    ) as asked (
+    ) with ordinality as asked (
         shard, table_id, expected_version, expected_head, version, head, epoch, command_id,
-        deadline_at_ms, deadline_since_version, closes
+        deadline_at_ms, deadline_since_version, closes, place
     )
 ),
 opened as (
@@ -79,21 +79,22 @@ noted as (
     ) as fact (shard, table_id, position, version, previous_hash, subject, event_id, payload)
     where (table_id in (select table_id from done)) is true
 )
-select table_id from done
+select place from asked where table_id not in (select table_id from done)
 """
-"""Store many tables' appends. Answers the tables that took theirs; the others are as they were.
+"""Store many tables' appends. Answers the places, from 1, of those that were refused; their tables are as they were.
 
--1 stands for no deadline, because a column of nothing but nulls has no type.
+-1 stands for no deadline.
 """
 
 REFUSED: LiteralString = """
 select
-    asked.table_id, stream.version, stream.head, stream.owner_epoch, stream.closed,
+    stream.table_id, stream.version, stream.head, stream.owner_epoch, stream.closed,
     stream.deadline_at_ms, stream.deadline_since_version, event.version, event.hash
-from unnest(%b::int2[], %b::uuid[], %b::uuid[]) as asked (shard, table_id, command_id)
+from unnest(%b::int2[], %b::uuid[], %b::uuid[]) with ordinality as asked (shard, table_id, command_id, place)
 left join engine.stream on stream.shard = asked.shard and stream.table_id = asked.table_id
 left join engine.event on event.shard = asked.shard and event.table_id = asked.table_id
     and event.command_id = asked.command_id and event.ends_command
+order by place
 """
 """Why tables did not take their appends: where they stand, and what the command was answered if it is stored."""
 

@@ -34,7 +34,7 @@ TABLES = (
     ) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05)
     """,
     "create index stream_open on engine.stream (table_id) where not closed",
-    "create index stream_open_of_shard on engine.stream (shard) where not closed",
+    "create index stream_open_of_shard on engine.stream (shard, table_id) where not closed",
     # A day of table ids (UUIDv7) is a partition; `engine.store.partitions` makes them ahead of time.
     """
     create table engine.event (
