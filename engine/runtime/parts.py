@@ -23,6 +23,8 @@ from engine.runtime.postgres import reaching
 from engine.runtime.settings import BusSettings, GrpcSettings, PostgresSettings, ProcessSettings, pem_blocks
 from engine.runtime.telemetry import MetricsPort, new_registry
 
+_LONGEST_TRANSACTION_S = 15.0
+
 
 class Unmigrated(Exception):
     """The database lacks migrations: run them before starting."""
@@ -40,7 +42,7 @@ async def start_pool(life: Lifecycle, settings: PostgresSettings, schema: str, s
     dsn = settings.postgres_dsn.get_secret_value()
     if missing := await asyncio.to_thread(migrations.pending, dsn, scripts, schema):
         raise Unmigrated(f"{schema}: {', '.join(missing)}")
-    pool = postgres.pool(dsn, schema, size=settings.postgres_pool_max)
+    pool = postgres.pool(dsn, schema, size=settings.postgres_pool_max, transaction_s=_LONGEST_TRANSACTION_S)
     with reaching():
         await pool.open(wait=True)
     life.on_stop("pool", pool.close)
