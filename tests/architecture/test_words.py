@@ -1,11 +1,13 @@
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from tests.architecture.sources import Source, sources
 
 EMPTY_WORDS = {"util", "utils", "helper", "helpers", "manager", "managers", "info", "misc"}
-UNFINISHED = re.compile("TODO|FIXME|XXX|raise NotImplemented|(mark|pytest)\.(skip|xfail)")
+THIS = Path(__file__)
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b|raise NotImplemented|(mark|pytest)\.(skip|xfail)")
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
@@ -28,7 +30,7 @@ def test_no_name_is_an_empty_word() -> None:
 
 def test_nothing_is_left_unfinished() -> None:
     everything = sources("engine", "services", "deploy", "tests")
-    found = [source.name for source in everything if UNFINISHED.search(source.text)]
+    found = [source.name for source in everything if source.path != THIS and UNFINISHED.search(source.text)]
 
     assert not found
 
