@@ -31,6 +31,7 @@ from engine.store.port import (
     Appended,
     OutcomeUnknown,
     StoreUnavailable,
+    StreamHead,
     WrongVersion,
     shard_of,
 )
@@ -174,7 +175,7 @@ class Lane:
         """Store a batch; the failure when there is no connection to store it on."""
         try:
             connection = await self._connected()
-            await self._append(connection, batch)
+            await self._append(connection, batch, batch.unanswered())
         except (StoreUnavailable, ConnectionLost) as failure:
             return failure
         return None
@@ -195,20 +196,14 @@ class Lane:
             await self._connection.close()
             self._connection = None
 
-    async def _append(self, connection: Connection, batch: _Batch) -> None:
-        """Run a batch; when the server will not have it as a whole, each append alone, so that one fails for itself."""
+    async def _append(self, connection: Connection, batch: _Batch, entries: Sequence[_Waiting]) -> None:
+        """Run these of a batch; when the server will not have them as a whole, without the one that it minds."""
         try:
-            await self._append_together(connection, batch)
+            await self._append_together(connection, batch, entries)
         except psycopg.Error as failure:
-            if len(batch.entries) == 1:
-                self._refuse_alone(batch.entries[0], failure)
-                return
-            _log.warning("batch taken apart", appends=len(batch.entries), sqlstate=failure.sqlstate)
-            for entry in batch.unanswered():
-                await self._append(connection, _Batch([entry], batch.sent))
+            await self._append_apart(connection, batch, entries, failure)
 
-    async def _append_together(self, connection: Connection, batch: _Batch) -> None:
-        entries = batch.unanswered()
+    async def _append_together(self, connection: Connection, batch: _Batch, entries: Sequence[_Waiting]) -> None:
         rows = await self._chained(connection, [entry.append for entry in entries])
         batch.sent = True
         refused = {place for (place,) in await self._fetch(connection, sql.APPEND, columns(rows))}
@@ -218,6 +213,18 @@ class Lane:
                 entry.accept(row.answer)
         if refused:
             await self._explain(connection, [entries[place - 1] for place in sorted(refused)])
+
+    async def _append_apart(
+        self, connection: Connection, batch: _Batch, entries: Sequence[_Waiting], failure: psycopg.Error
+    ) -> None:
+        """Mostly it minds a command that is stored already; else each append goes alone, to fail for itself."""
+        left = [entry for entry, _ in await self._not_stored(connection, entries)]
+        if len(entries) == 1 and left:
+            self._refuse_alone(left[0], failure)
+            return
+        _log.warning("batch taken apart", appends=len(entries), known=len(entries) - len(left), state=failure.sqlstate)
+        for some in [left] if left and len(left) < len(entries) else [[entry] for entry in left]:
+            await self._append(connection, batch, some)
 
     async def _chained(self, connection: Connection, appends: Sequence[Append]) -> list[Chained]:
         """Chain each append's events to the head of its stream, asking for the heads that are not known."""
@@ -232,16 +239,25 @@ class Lane:
 
     async def _explain(self, connection: Connection, entries: Sequence[_Waiting]) -> None:
         """Answer those whose tables did not take them: the first answer when the command is stored, else why not."""
+        for entry, head in await self._not_stored(connection, entries):
+            self._heads.forget(entry.append.table_id)
+            entry.refuse(refusal(entry.append, head) or WrongVersion("the stream was moving"))
+
+    async def _not_stored(
+        self, connection: Connection, entries: Sequence[_Waiting]
+    ) -> list[tuple[_Waiting, StreamHead | None]]:
+        """Give those whose command is stored already their first answer; return the others, and their streams' heads."""
         tables = [entry.append.table_id for entry in entries]
         commands = uuids([entry.append.command_id for entry in entries])
+        left: list[tuple[_Waiting, StreamHead | None]] = []
         rows = await self._fetch(connection, sql.REFUSED, (*keys(tables), commands))
         for entry, (*standing, version, digest) in zip(entries, rows, strict=True):
-            self._heads.forget(entry.append.table_id)
-            if version is not None:
-                entry.accept(Appended(version, digest))
+            if version is None:
+                left.append((entry, None if standing[0] is None else head_of(standing)))
             else:
-                head = None if standing[0] is None else head_of(standing)
-                entry.refuse(refusal(entry.append, head) or WrongVersion("the stream was moving"))
+                self._heads.forget(entry.append.table_id)
+                entry.accept(Appended(version, digest))
+        return left
 
     def _refuse_alone(self, entry: _Waiting, failure: psycopg.Error) -> None:
         _log.error("append refused by the database", table_id=str(entry.append.table_id), error=str(failure))

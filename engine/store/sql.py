@@ -48,13 +48,6 @@ moved as (
     where stream.shard = asked.shard and stream.table_id = asked.table_id
         and stream.version = asked.expected_version and stream.head = asked.expected_head
         and stream.owner_epoch <= asked.epoch and not stream.closed
-        -- A subquery with a limit is always an index lookup of its own, never a join.
-        and (
-            select event.version from engine.event
-            where event.shard = asked.shard and event.table_id = asked.table_id
-                and event.command_id = asked.command_id and event.ends_command
-            limit 1
-        ) is null
     returning stream.table_id
 ),
 done as (
@@ -83,7 +76,8 @@ select place from asked where table_id not in (select table_id from done)
 """
 """Store many tables' appends. Answers the places, from 1, of those that were refused; their tables are as they were.
 
--1 stands for no deadline.
+A command that is stored already violates the log's index of commands and with it fails the whole statement: to look for
+it first would open every partition for every append. -1 stands for no deadline.
 """
 
 REFUSED: LiteralString = """
