@@ -17,6 +17,8 @@ import structlog
 
 _log = structlog.get_logger(__name__)
 
+_CANCEL_AGAIN = 0.5
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 Stop = Callable[[], Awaitable[None]]
@@ -41,9 +43,10 @@ class Lifecycle:
         task.add_done_callback(self._watch)
 
         async def cancel() -> None:
-            task.cancel()
-            with suppress(Exception, asyncio.CancelledError):
-                await task
+            # A call that ends in the very moment of the cancellation may swallow it, so it is repeated.
+            while not task.done():
+                task.cancel()
+                await asyncio.wait({task}, timeout=_CANCEL_AGAIN)
 
         self.on_stop(name, cancel)
         return task
