@@ -63,10 +63,19 @@ class ChildProcess:
         return None if self._process is None else self._process.poll()
 
     def start(self) -> None:
-        """Start it, or start it again, in a session of its own: the terminal's Ctrl-C reaches only its supervisor."""
+        """Start it, or start it again, in a session of its own: the terminal's Ctrl-C reaches only its supervisor.
+
+        Raises `ServerFailed` when it cannot be run.
+        """
         self._close_input()
+        try:
+            self._process = self._spawn()
+        except OSError as failure:
+            raise ServerFailed(f"cannot run {self.argv[0]}: {failure.strerror}") from failure
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
+            return subprocess.Popen(
                 self.argv,
                 stdin=subprocess.PIPE if self.ends_with_us else subprocess.DEVNULL,
                 stdout=log,

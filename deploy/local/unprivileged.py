@@ -14,7 +14,8 @@ from deploy.local.process import Account, ServerFailed
 
 PRIVATE = 0o700
 OTHERS_ENTER = 0o001
-OTHERS_READ_AND_ENTER = 0o005
+OTHERS_READ_AND_RUN = 0o005
+NOT_RUN = shutil.ignore_patterns("include", "*.a")
 
 
 def account() -> Account | None:
@@ -40,17 +41,33 @@ def own_folder(folder: Path, owner: Account | None) -> None:
 
 
 def reachable_binaries(binaries: Path, copies: Path, owner: Account | None) -> Path:
-    """The `bin` folder itself, or a copy of its whole installation when the owner could not execute it there."""
-    if owner is None or _barrier(binaries.resolve()) is None:
+    """The `bin` folder itself, or that of a copy of its installation when the owner could not execute it there."""
+    binaries = binaries.resolve()
+    if owner is None or _barrier(binaries) is None:
         return binaries
-    copy = copies / binaries.parent.name
-    if not copy.exists():
-        partial = copy.with_name(f"{copy.name}.{os.getpid()}")
-        shutil.copytree(binaries.parent, partial, symlinks=True, ignore=shutil.ignore_patterns("include", "*.a"))
-        for path in (partial, *partial.rglob("*")):
-            path.chmod(path.stat().st_mode | OTHERS_READ_AND_ENTER) if not path.is_symlink() else None
+    installation = binaries.parent
+    package = installation.parent
+    # A wheel keeps the libraries that it brought along beside its package; programs find them by the relative path.
+    _copy_once(package.with_name(f"{package.name}.libs"), copies)
+    return _copy_once(installation, copies / package.name) / binaries.name
+
+
+def _copy_once(folder: Path, into: Path) -> Path:
+    copy = into / folder.name
+    if folder.exists() and not copy.exists():
+        partial = into / f"{folder.name}.{os.getpid()}"
+        shutil.copytree(folder, partial, symlinks=True, ignore=NOT_RUN)
+        for path in (into, partial, *partial.rglob("*")):
+            if not path.is_symlink():
+                _open_to_others(path)
         partial.rename(copy)
-    return copy / binaries.name
+    return copy
+
+
+def _open_to_others(path: Path) -> None:
+    """Let others read and run what the owner may read and run."""
+    mode = path.stat().st_mode
+    path.chmod(mode | (mode >> 6 & OTHERS_READ_AND_RUN))
 
 
 def _barrier(path: Path) -> Path | None:

@@ -79,3 +79,8 @@ def test_a_process_that_only_reused_the_number_is_left_alone(tmp_path: Path) -> 
 def test_a_child_that_was_never_started_has_no_pid(tmp_path: Path) -> None:
     with pytest.raises(ServerFailed):
         _ = ChildProcess(["true"], tmp_path / "log").pid
+
+
+def test_a_program_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
+    with pytest.raises(ServerFailed, match="cannot run"):
+        ChildProcess([str(tmp_path / "nothing")], tmp_path / "log").start()
