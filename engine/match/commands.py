@@ -19,7 +19,7 @@ IN_ORDER = (0, 1, 2, 3, 4, 5)
 
 @dataclass(frozen=True, slots=True)
 class OpenTable:
-    """Open a table; its match lasts `variant.match_deals` deals.
+    """Open a table; its match lasts `variant.match_deals` deals. A rematch is a new table opened for the same players.
 
     `players` are seated at once, or there are none. `draw` is a random order of the six seats (R1.1).
     """

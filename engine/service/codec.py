@@ -124,8 +124,9 @@ def _to_message(plan: _Plan, value: Any) -> Message:
     filled: dict[str, Any] = {}
     for name, form, optional in plan.slots:
         content = getattr(value, name)
-        if not (optional and content is None):
-            filled[name] = form.to(content)
+        # An empty value is what an absent field means, unless absence itself means something.
+        if content or (optional and content is not None):
+            filled[name] = content if form.to is _same else form.to(content)
     return plan.message(**filled)
 
 

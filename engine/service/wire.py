@@ -8,6 +8,7 @@ those ask `match.redacted` and the rules' views what the audience may see.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from uuid import UUID
 
 from gouji.engine.v1 import engine_pb2
@@ -269,7 +270,7 @@ def public_part(match: Match, deadline_at_ms: int = 0) -> view_pb2.PublicView:
     shown.MergeFrom(
         view_pb2.PublicView(
             phase=view_pb2.TablePhase.Value(f"TABLE_PHASE_{match.phase.name}"),
-            variant=to_message(match.variant),
+            variant=_variant_message(match.variant),
             seating=variant_pb2.Seating.Value(f"SEATING_{match.seating.name}"),
             deal=match.deal_number,
             deadline_at_ms=deadline_at_ms,
@@ -282,6 +283,13 @@ def public_part(match: Match, deadline_at_ms: int = 0) -> view_pb2.PublicView:
     )
     _show_players(match, shown)
     return shown
+
+
+@lru_cache(maxsize=256)
+def _variant_message(variant: Variant) -> variant_pb2.Variant:
+    """The same few variants are shown again and again; whoever gets the message copies it."""
+    message: variant_pb2.Variant = to_message(variant)
+    return message
 
 
 def _show_players(match: Match, shown: view_pb2.PublicView) -> None:

@@ -22,8 +22,8 @@ from engine.match import (
 from engine.match import events as at_table
 from engine.match.standings import is_decided, with_deal, with_dock
 from engine.rules import events as fact
-from engine.rules.commands import Agree, Disqualify, Dock, Forfeit, JudgeLast, Pass, Swap, TimeOut, Warn
-from engine.rules.variant import VARIANTS, Variant
+from engine.rules.commands import Agree, Disqualify, Dock, Forfeit, JudgeLast, Pass, Revolt, Stay, Swap, TimeOut, Warn
+from engine.rules.variant import VARIANTS, Variant, resolve
 from engine.service.export import rebuild
 from tests.support.players import play_out
 from tests.support.tables import PLAYERS, LoggedTable
@@ -451,35 +451,51 @@ def test_fifth_and_last_of_one_team_may_swap_until_the_next_deal() -> None:
     assert played.match.started.places[4:] == (last, fifth)
 
 
-def test_a_void_deal_does_not_count_and_is_dealt_again_by_the_same_drawer() -> None:
-    voided = LoggedTable.seated(replace(CHARTER, match_deals=1))
-    drawer = voided.match.drawer
-    void = fact.DealVoided((0, 1), voided.match.deal.hands if voided.match.deal else ())
+def two_revolt(played: LoggedTable) -> None:
+    """Everybody might, and two do."""
+    for seat in range(6):
+        played.plays(seat, (Revolt if seat < 2 else Stay)(seat))
+    assert played.match.voided
+    assert played.match.phase is Phase.BETWEEN_DEALS
 
-    voided.match = table.fold(voided.match, (void,))
+
+WITHOUT_TWOS_AND_JOKERS = resolve("qingdao-charter", {"deck": "{2:16,s:4,b:4}", "match_deals": "2"})
+
+
+def test_a_void_deal_does_not_count_and_is_dealt_again_by_the_same_drawer() -> None:
+    voided = LoggedTable.seated(WITHOUT_TWOS_AND_JOKERS)
+    drawer = voided.match.drawer
+
+    two_revolt(voided)
     voided.accepts(Substitute(3, "gus"))
     voided.accepts(table.CallDeal())
 
     started = voided.match.started
     assert started is not None
     assert (started.deal, started.counted) == (2, 0)
-    assert started.first_drawer == drawer
+    assert started.first_drawer == voided.match.drawer == drawer
     assert started.changed == (3,)
-    assert voided.match.phase is Phase.PLAYING
+    assert started.places == ()
+    assert voided.match.points == (0,) * 6
 
 
 def test_seats_that_changed_before_a_void_deal_still_count_as_changed() -> None:
-    played = a_match_between_deals()
+    played = LoggedTable.seated(WITHOUT_TWOS_AND_JOKERS)
+    for seat in range(6):
+        played.plays(seat, Stay(seat))
+    play_out(played, "first")
+    places = played.match.places
     played.accepts(Substitute(0, "gus"))
     played.accepts(table.CallDeal())
-    void = fact.DealVoided((0, 1), played.match.deal.hands if played.match.deal else ())
 
-    played.match = table.fold(played.match, (void,))
+    two_revolt(played)
     played.accepts(Substitute(4, "hal"))
     played.accepts(table.CallDeal())
 
-    assert played.match.started is not None
-    assert played.match.started.changed == (0, 4)
+    started = played.match.started
+    assert started is not None
+    assert started.changed == (0, 4)
+    assert started.places == places
 
 
 def test_a_table_is_rebuilt_from_its_last_deals_start_alone() -> None:

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from engine import match as table
-from engine.rules.commands import Disqualify, Swap
+from engine.rules.commands import Disqualify, Revolt, Stay, Swap
 from engine.rules.variant import VARIANTS, resolve
 from engine.runtime.faults import NotFound
 from engine.service.export import DealIsRunning, export
@@ -49,6 +49,35 @@ def test_whole_matches_of_every_variant_are_true(key: str) -> None:
         assert verify_notation(export(made.log, number)) == []
         if made.match.phase is table.Phase.BETWEEN_DEALS:
             made.everybody_ready()
+
+
+def test_a_void_deal_and_the_one_dealt_again_are_true() -> None:
+    made = LoggedTable.seated(resolve("barracks", {"deck": "{2:16,s:4,b:4}", "buy": "()", "threes_last": "no"}))
+    for seat in range(6):
+        made.plays(seat, (Revolt if seat < 2 else Stay)(seat))
+    assert made.match.voided
+    made.everybody_ready()
+    for seat in range(6):
+        made.plays(seat, Stay(seat))
+    play_out(made, "dealt again")
+
+    void, again = export(made.log, 1), export(made.log, 2)
+
+    assert "= log deal_voided" in void
+    assert "= places" not in void
+    assert any(line.startswith("draws ") for line in again.splitlines())
+    assert verify_notation(void) == verify_notation(again) == []
+
+
+def test_a_table_closed_in_the_middle_of_a_deal_is_true() -> None:
+    made = LoggedTable.seated("jinan")
+    made.time_passes()
+    made.accepts(table.CloseTable("a storm; the house is down"))
+
+    text = export(made.log, 1)
+
+    assert "close a%20storm%3B%20the%20house%20is%20down" in text
+    assert verify_notation(text) == []
 
 
 def test_a_played_deal_has_a_line_for_every_event(text: str, played: LoggedTable) -> None:

@@ -47,6 +47,8 @@ def _meddle(played: LoggedTable, deal: rules.Deal, chance: Random) -> None:
     penalties: list[Command] = [ask.Warn(seat, "talk"), ask.Dock(seat, 2, "a long talk # indeed"), ask.Forfeit(seat)]
     for command in chance.sample(said, k=2):
         played.plays(seat, command)
+    if chance.random() < 0.1:
+        penalties = [ask.JudgeLast(seat, "walked away")]
     played.does(chance.choice(penalties))
 
 
@@ -65,11 +67,18 @@ def _answers(deal: rules.Deal, seat: int, chance: Random) -> Iterator[SeatComman
         yield from (ask.Burn(seat, _a_set(deal, seat, chance)) for _ in range(_TRIES))
         yield ask.Decline(seat)
     elif kind is WindowKind.ORDER:
+        yield ask.Order(seat, _rank_by_rank(deal))
         yield ask.Decline(seat)
     else:
         if chance.random() < 0.7:
             yield from (ask.Revolt(seat), ask.Declare(seat), ask.Agree(seat))
         yield from (ask.Stay(seat), ask.Silent(seat), ask.Refuse(seat))
+
+
+def _rank_by_rank(deal: rules.Deal) -> tuple[Cards, ...]:
+    """The hand that is to be ordered, rank after rank, highest first, so that 3s come last."""
+    hand = deal.hands[deal.advice.ordering or 0]
+    return tuple(cards for rank in reversed(range(15)) if (cards := only(hand, rank)))
 
 
 def _turns(deal: rules.Deal, seat: int, chance: Random) -> Iterator[SeatCommand]:
