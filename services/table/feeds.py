@@ -90,6 +90,7 @@ class Feed:
         self._frames: deque[Frame] = deque()
         self._followers: set[Follower] = set()
         self._filling: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     async def receive(self, message: Message) -> None:
         """Take a live update from the bus."""
@@ -152,6 +153,7 @@ class Feed:
 
     async def close(self) -> None:
         """Stop filling."""
+        self._is_closed = True
         if self._filling is not None:
             self._filling.cancel()
             await asyncio.wait({self._filling})
@@ -185,7 +187,8 @@ class Feed:
 
     async def _fill(self) -> None:
         try:
-            while await self._fill_once():
+            # The flag, because a call that ends in the very moment of a cancellation may swallow it.
+            while not self._is_closed and await self._fill_once():
                 pass
         except Fault as fault:
             self.end(fault)
