@@ -170,7 +170,7 @@ class NatsBus:
         sent = {**(headers or {}), api.Header.MSG_ID.value: event_id}
         if expected_sequence is not None:
             sent[api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value] = str(expected_sequence)
-        with _translated_fact(subject):
+        with _translated_lasting(subject):
             try:
                 return (await self._jetstream.publish(subject, payload, stream=stream, headers=sent)).seq
             except nats.js.errors.BadRequestError as refusal:
@@ -179,7 +179,7 @@ class NatsBus:
     async def last_fact(self, subject: str) -> FactMessage | None:
         """Ask the stream's leader for the newest message of this subject."""
         self._check()
-        with _translated_fact(subject):
+        with _translated_lasting(subject):
             try:
                 last = await self._jetstream.get_last_msg(stream_of(subject).name, subject)
             except nats.js.errors.NotFoundError as missing:
@@ -201,7 +201,7 @@ class NatsBus:
         consumer = Consumer(
             self._client, self._jetstream, pattern, durable, lay=self._lay_streams, pause=self._options.pause
         )
-        with _translated_fact(pattern):
+        with _translated_lasting(pattern):
             await consumer.bind()
         pump = Pump(consumer.take, consumer.settling(handler), self._die)
 
@@ -217,7 +217,7 @@ class NatsBus:
         await self._running.stop()
         with suppress(nats.errors.Error):
             if self._client.is_connected:
-                await self._client.flush(timeout=2)
+                await self._settle()
         await self._client.close()
 
     async def guard(self) -> None:
@@ -259,15 +259,27 @@ class NatsBus:
         self, subject: str, queue: str, take: Callable[[Msg], Awaitable[None]], desk: Desk[Msg]
     ) -> Subscription:
         self._check()
-        with _translated(subject):
+        with _translated_lasting(subject):
             subscription = await self._client.subscribe(subject, queue, take, pending_msgs_limit=_DRIVER_QUEUE)
-            await self._client.flush(timeout=2)
 
         async def stop() -> None:
             await self._detach(subscription)
             await desk.stop()
 
-        return self._running.add(stop)
+        running = self._running.add(stop)
+        try:
+            with _translated_lasting(subject):
+                await self._settle()
+        except BusUnavailable:
+            await running.stop()
+            raise
+        return running
+
+    async def _settle(self) -> None:
+        """Wait until the server has seen everything said so far."""
+        # The driver's PING overtakes what waits to be written; a second one, sent after the answer, comes behind it.
+        for _ in range(2):
+            await self._client.flush(timeout=2)
 
     async def _detach(self, subscription: NatsSubscription) -> None:
         with suppress(nats.errors.Error):
@@ -325,8 +337,8 @@ def _translated(subject: str) -> Iterator[None]:
 
 
 @contextmanager
-def _translated_fact(subject: str) -> Iterator[None]:
-    """Turn JetStream's errors into the port's; what it does not answer may be asked again."""
+def _translated_lasting(subject: str) -> Iterator[None]:
+    """Turn errors into the port's where trying again is harmless: silence is `BusUnavailable` too."""
     try:
         yield
     except nats.js.errors.APIError as failure:

@@ -1,4 +1,4 @@
-"""Subscriptions that run until they are stopped, once, by whoever is first: their owner or their bus.
+"""Subscriptions that run until they are stopped, once, by whoever is first: their owner, their handler or their bus.
 
 Law: bookkeeping only.
 """
@@ -16,16 +16,18 @@ class Running:
 
     def __init__(self, stop: Stop) -> None:
         self._stop = stop
-        self._stopping: asyncio.Task[None] | None = None
+        self._stopped: asyncio.Event | None = None
 
     async def stop(self) -> None:
-        """Stop after what is under way; harmless when repeated."""
-        if self._stopping is None:
-            self._stopping = asyncio.create_task(self._end())
-        await asyncio.shield(self._stopping)
-
-    async def _end(self) -> None:
-        await self._stop()
+        """Stop after what is under way; harmless when repeated, and from inside the handler."""
+        if self._stopped is not None:
+            await self._stopped.wait()
+            return
+        self._stopped = asyncio.Event()
+        try:
+            await self._stop()
+        finally:
+            self._stopped.set()
 
 
 class RunningSet:
@@ -38,8 +40,10 @@ class RunningSet:
         """Keep a subscription that ends by this call."""
 
         async def stop_and_forget() -> None:
-            self._running.discard(running)
-            await stop()
+            try:
+                await stop()
+            finally:
+                self._running.discard(running)
 
         running = Running(stop_and_forget)
         self._running.add(running)

@@ -19,6 +19,7 @@ from engine.runtime.bus import (
     NoResponders,
     OutOfSequence,
     RequestTimedOut,
+    Subscription,
 )
 from engine.runtime.bus_memory import Broker, MemoryBus
 from engine.runtime.bus_nats import NatsBus, NatsOptions
@@ -300,6 +301,23 @@ async def test_a_stopped_subscription_hears_nothing_more(bus: Bus, other: Bus) -
     assert stopped.payloads == []
 
 
+async def test_a_listener_may_stop_its_own_subscription(bus: Bus, other: Bus) -> None:
+    heard, subscriptions = Inbox(), list[Subscription]()
+
+    async def hear_once(message: Message) -> None:
+        await subscriptions[0].stop()
+        await heard.take(message)
+
+    subscriptions.append(await other.subscribe("live.table", hear_once))
+    await bus.publish("live.table", b"one")
+    async with asyncio.timeout(2):
+        await heard.holds(1)
+    await bus.publish("live.table", b"two")
+    await asyncio.sleep(0.1)
+
+    assert heard.payloads == [b"one"]
+
+
 async def test_a_slow_listener_loses_what_is_beyond_its_bound_and_keeps_the_order(bus: Bus, other: Bus) -> None:
     release, got = asyncio.Event(), Inbox()
 
@@ -538,6 +556,24 @@ async def test_a_stopped_consumer_finishes_what_is_under_way_and_takes_nothing_m
     await bus.consume(subjects.FACTS, "reader", after.take)
 
     assert inbox.payloads == [b"one"]
+    assert await after.holds(1) == [b"two"]
+
+
+async def test_a_consumer_may_stop_its_own_subscription(bus: Bus) -> None:
+    taken, subscriptions = Inbox(), list[Subscription]()
+
+    async def take_once(fact: FactMessage) -> None:
+        await subscriptions[0].stop()
+        await taken.take(fact)
+
+    subscriptions.append(await bus.consume(subjects.FACTS, "reader", take_once))
+    await published(bus, b"one", b"two")
+    async with asyncio.timeout(2):
+        await taken.holds(1)
+    after = Inbox()
+    await bus.consume(subjects.FACTS, "reader", after.take)
+
+    assert taken.payloads == [b"one"]
     assert await after.holds(1) == [b"two"]
 
 
