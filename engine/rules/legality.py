@@ -180,7 +180,7 @@ def leads_or_may_be_asked(deal: Deal, command: c.SeatCommand) -> Reason | None:
     trick, seat = deal.trick, command.seat
     if trick.owner is None:
         return None if deal.leader == seat else Reason.NOT_YOUR_TURN
-    if trick.answers[0] == seat:
+    if trick.answers[:1] == (seat,):
         return None
     later = seat == trick.owner or deal.standing.chaos or seat in trick.answers
     return Reason.NOT_YOUR_TURN if later else None
@@ -189,7 +189,7 @@ def leads_or_may_be_asked(deal: Deal, command: c.SeatCommand) -> Reason | None:
 def may_answer_this_set(deal: Deal, command: c.SeatCommand) -> Reason | None:
     """R4.3, R4.6, R5.5: why a seat cannot be asked about the set on the table any more."""
     trick, seat = deal.trick, command.seat
-    if trick.owner is None or trick.answers[0] == seat:
+    if trick.owner is None or trick.answers[:1] == (seat,):
         return None
     if has(trick.passed, seat):
         return Reason.ALREADY_PASSED

@@ -218,7 +218,7 @@ def turn(deal: Deal) -> int | None:
     if deal.window is not None:
         return None
     if deal.phase is Phase.PLAY:
-        return deal.leader if deal.trick.owner is None else deal.trick.answers[0]
+        return deal.leader if deal.trick.owner is None else next(iter(deal.trick.answers), None)
     if deal.phase is Phase.BUY and deal.preparation.offer is not None:
         return deal.preparation.offer[0]
     if deal.phase is Phase.TRIBUTE and deal.preparation.returns:
