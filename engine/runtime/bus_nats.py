@@ -96,7 +96,7 @@ class NatsBus:
                 await bus._lay_streams_at_last()
         except (TimeoutError, nats.errors.Error, OSError) as failure:
             await bus._client.close()
-            raise BusUnavailable(", ".join(options.servers)) from failure
+            raise BusUnavailable("cannot connect in time") from failure  # the urls may hold passwords
         return bus
 
     @property

@@ -73,6 +73,7 @@ def new_server(settings: GrpcSettings, registry: CollectorRegistry, clock: Clock
         calls=settings.grpc_max_calls,
         player=Rate(settings.player_rate, settings.player_burst),
         address=Rate(settings.address_rate, settings.address_burst),
+        proxies=settings.proxies(),
     )
     door = Door(verifier, bounds, interceptors.Measures(registry), clock)
     return GrpcServer(ServerOptions(settings.grpc_host, settings.grpc_port, _tls(settings)), [door])

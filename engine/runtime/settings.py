@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from pydantic import Field, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from engine.runtime.addresses import Network
 from engine.runtime.logs import LogFormat
 
 PREFIX = "GOUJI_"
@@ -112,8 +114,14 @@ class GrpcSettings(ProcessSettings):
     """PEM blocks of every key that may sign tokens, one after the other."""
     player_rate: float = Field(default=20.0, gt=0)
     player_burst: int = Field(default=40, ge=1)
+    trusted_proxies: str = ""
+    """Networks (CIDR, comma-separated) whose `x-forwarded-for` is believed."""
     address_rate: float = Field(default=200.0, gt=0)
     address_burst: int = Field(default=400, ge=1)
+
+    def proxies(self) -> tuple[Network, ...]:
+        """Read the networks; raises `ValueError`."""
+        return tuple(ip_network(text.strip()) for text in self.trusted_proxies.split(",") if text.strip())
 
 
 def pem_blocks(text: str) -> list[bytes]:

@@ -77,6 +77,12 @@ def test_a_value_out_of_bounds_is_refused(monkeypatch: pytest.MonkeyPatch, name:
         GrpcSettings(token_public_keys="")
 
 
+def test_trusted_proxies_are_networks() -> None:
+    settings = GrpcSettings(token_public_keys="", trusted_proxies="10.0.0.0/8, fd00::/8")
+
+    assert [str(network) for network in settings.proxies()] == ["10.0.0.0/8", "fd00::/8"]
+
+
 def test_several_keys_are_told_apart() -> None:
     keys = [new_keys()[1], new_keys()[1]]
 
