@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from services.cli import cases, health, migrate, partitions, replay, serve, token, up, variants, verify
+from services.cli import cases, health, migrate, partitions, replay, serve, simulate, token, up, variants, verify
 from services.cli.demo.command import demo
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command()(cases.cases)
 app.command()(verify.verify)
 app.command()(replay.replay)
 app.command()(variants.variants)
+app.command()(simulate.simulate)
 
 
 def main() -> None:

@@ -9,9 +9,13 @@ from dataclasses import fields
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.table import Table
 
-from services.cli.output import OUT, fail, print_json
+from services.cli.output import fail, print_json
+
+WIDTH = 200
+"""Room for all variants side by side, whatever the terminal; a narrow one wraps."""
 
 
 def variants(
@@ -26,7 +30,7 @@ def variants(
     if as_json:
         print_json(chosen)
     else:
-        OUT.print(_table(chosen))
+        Console(width=WIDTH).print(_table(chosen))
 
 
 def _switches() -> dict[str, dict[str, str]]:
