@@ -20,6 +20,7 @@ _log = structlog.get_logger(__name__)
 IN_FLIGHT = 256
 """Requests of one subject that are at work at once."""
 _RETRY_S = 0.5
+_AT_ONCE = 32
 
 
 class Doors:
@@ -31,6 +32,7 @@ class Doors:
         self._wanted: set[int] = set()
         self._open: dict[int, list[Subscription]] = {}
         self._closing: set[asyncio.Task[None]] = set()
+        self._opening = asyncio.Lock()
         self._bell = Bell(_RETRY_S)
 
     async def gained(self, shard: int) -> None:
@@ -41,13 +43,14 @@ class Doors:
     async def lost(self, shard: int) -> None:
         """Close the doors of this shard."""
         self._wanted.discard(shard)
-        self._shut(shard)
+        self._shut(self._open.pop(shard, []))
 
     async def run(self) -> None:
         """Open what is wanted, for ever."""
         while True:
             try:
-                await self._open_wanted()
+                async with self._opening:
+                    await self._open_wanted()
             except BusUnavailable:
                 _log.warning("doors not opened", shards=len(self._wanted - self._open.keys()))
             await self._bell.sleep()
@@ -55,24 +58,32 @@ class Doors:
     async def close(self) -> None:
         """Close all doors and wait for what is under way behind them (a clean stop)."""
         self._wanted.clear()
-        for shard in tuple(self._open):
-            self._shut(shard)
+        async with self._opening:
+            for shard in tuple(self._open):
+                self._shut(self._open.pop(shard))
         await asyncio.gather(*self._closing)
 
     async def _open_wanted(self) -> None:
-        for shard in sorted(self._wanted - self._open.keys()):
-            doors: list[Subscription] = []
-            self._open[shard] = doors
-            try:
-                for subject, handler in self._behind.items():
-                    doors.append(await self._bus.serve(subject(shard), handler, in_flight=IN_FLIGHT))
-            finally:
-                if len(doors) < len(self._behind) or shard not in self._wanted:
-                    self._shut(shard, doors)
+        while batch := sorted(self._wanted - self._open.keys())[:_AT_ONCE]:
+            opened = await asyncio.gather(*(self._open_shard(shard) for shard in batch), return_exceptions=True)
+            for failure in filter(None, opened):
+                raise failure
 
-    def _shut(self, shard: int, doors: list[Subscription] | None = None) -> None:
-        opened = self._open.pop(shard, [])
-        for door in doors if doors is not None else opened:
+    async def _open_shard(self, shard: int) -> None:
+        doors = self._open[shard] = []
+        try:
+            for subject, handler in self._behind.items():
+                doors.append(await self._bus.serve(subject(shard), handler, in_flight=IN_FLIGHT))
+        except BusUnavailable:
+            if self._open.get(shard) is doors:
+                del self._open[shard]
+            self._shut(doors)
+            raise
+        if self._open.get(shard) is not doors:
+            self._shut(doors)
+
+    def _shut(self, doors: list[Subscription]) -> None:
+        for door in doors:
             task = asyncio.create_task(door.stop())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)

@@ -126,7 +126,7 @@ async def test_a_crash_between_publishing_and_forgetting_publishes_each_fact_onc
     table = uuid7()
     for position in range(1, crash_after + 1):
         await bench.tell(table, position)
-    mark, bench.store.mark_published = bench.store.mark_published, _crash  # type: ignore[method-assign]
+    mark, bench.store.mark_published = bench.store.mark_published, _crash  # type: ignore[method-assign,assignment]
     with suppress(ConnectionAbortedError):
         await bench.outbox.sweep()
     bench.store.mark_published = mark  # type: ignore[method-assign]

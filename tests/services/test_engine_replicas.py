@@ -47,7 +47,7 @@ class Site:
 
 
 @pytest.fixture(params=["memory", "servers"])
-async def site(request: pytest.FixtureRequest) -> AsyncIterator[Site]:
+async def site(request: pytest.FixtureRequest, database: str, nats_url: str) -> AsyncIterator[Site]:
     if request.param == "memory":
         broker = Broker()
 
@@ -56,9 +56,8 @@ async def site(request: pytest.FixtureRequest) -> AsyncIterator[Site]:
 
         site = Site(MemoryEventStore(), connect)
     else:
-        store = await PostgresEventStore.open(request.getfixturevalue("database"))
-        url = request.getfixturevalue("nats_url")
-        site = Site(store, lambda: NatsBus.connect(NatsOptions((url,))))
+        store = await PostgresEventStore.open(database)
+        site = Site(store, lambda: NatsBus.connect(NatsOptions((nats_url,))))
     yield site
     await site.close()
     await site.store.close()
@@ -84,13 +83,13 @@ async def test_a_match_is_played_and_every_audience_saw_every_version(site: Site
 
     assert await callers.is_in(view_pb2.TABLE_PHASE_FINISHED)
     last = (await site.store.head(callers.table_id)).version
+    await eventually(lambda: _all_have(callers, last))
     for audience in AUDIENCES:
-        await eventually(lambda audience=audience: _has(callers, audience, last))
         assert sorted(forms(callers.shown[audience])) == list(range(1, last + 1))
 
 
-async def _has(callers: Callers, audience: str, version: int) -> bool:
-    return version in forms(callers.shown[audience])
+async def _all_have(callers: Callers, version: int) -> bool:
+    return all(version in forms(callers.shown[audience]) for audience in AUDIENCES)
 
 
 async def test_two_replicas_share_the_shards_and_tables_of_both_are_played(site: Site) -> None:
@@ -168,7 +167,7 @@ async def test_a_replica_whose_lease_ran_out_neither_answers_nor_shows(site: Sit
     callers = await site.callers()
     await callers.watch()
     await callers.open_with_six()
-    await eventually(lambda: _has(callers, "public", 2))
+    await eventually(lambda: _all_have(callers, 2))
     shown = len(callers.shown["public"])
     a.engine.shards._until = 0.0
     a.engine.shards._stopping = True

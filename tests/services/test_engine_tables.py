@@ -17,7 +17,7 @@ from engine.service import codec
 from engine.store.memory import MemoryEventStore
 from engine.store.port import Append, shard_of
 from tests.support.engine_bench import AUDIENCES, PLAYERS, Callers, Replica, accepted, eventually, forms, start
-from tests.support.faulty_store import FaultyStore, hanging, lost_after, lost_before, unreachable
+from tests.support.faulty_store import FaultyStore, Trouble, fine, hanging, lost_after, lost_before, slow, unreachable
 
 PASS = action_pb2.Action(kind=action_pb2.ACTION_KIND_PASS)
 
@@ -164,13 +164,13 @@ async def test_a_store_out_of_reach_costs_the_command_alone_and_the_same_command
 
 @pytest.mark.parametrize("troubles", [[lost_before], [lost_after], [lost_before, lost_before, lost_after]])
 async def test_a_connection_lost_in_the_middle_stores_the_command_once(
-    bench: Bench, dealt: Callers, troubles: list[object]
+    bench: Bench, dealt: Callers, troubles: list[Trouble]
 ) -> None:
     await dealt.watch()
     version = await bench.versions(dealt)
     player, action = await _turn(dealt)
     bench.store.appends.clear()
-    bench.store.troubles = list(troubles)  # type: ignore[arg-type]
+    bench.store.troubles = list(troubles)
 
     answer = accepted(await dealt.act(player, action))
     await asyncio.sleep(0.05)
@@ -196,7 +196,7 @@ async def test_a_table_that_another_writer_moved_is_taken_up_again(bench: Bench,
 
 async def test_a_flood_is_told_to_back_off_and_the_table_lives_on(bench: Bench, dealt: Callers) -> None:
     subject = subjects.command(shard_of(dealt.table_id))
-    bench.store.troubles = [_slow]
+    bench.store.troubles = [slow]
     player, action = await _turn(dealt)
 
     def request(who: str, what: action_pb2.Action) -> bytes:
@@ -398,7 +398,7 @@ async def test_the_house_deals_after_a_break_of_the_store_without_being_asked(be
     await callers.open_with_six()
     for player in PLAYERS[:-1]:
         accepted(await callers.send(player, set_ready=engine.SetReady(ready=True)))
-    bench.store.troubles = [_through, unreachable]
+    bench.store.troubles = [fine, unreachable]
 
     accepted(await callers.send(PLAYERS[-1], set_ready=engine.SetReady(ready=True)))
 
@@ -413,12 +413,3 @@ async def _turn(callers: Callers) -> tuple[str, action_pb2.Action]:
 
 def _breaking(*_: object) -> match.Decision:
     raise KeyError("broken")
-
-
-async def _through(store: object, append: object) -> object:
-    return await store.append(append)  # type: ignore[attr-defined]
-
-
-async def _slow(store: object, append: object) -> object:
-    await asyncio.sleep(0.3)
-    return await store.append(append)  # type: ignore[attr-defined]

@@ -96,7 +96,7 @@ async def test_an_answer_in_a_window_does_not_give_the_others_more_time(bench: B
 
 
 async def test_a_match_that_nobody_plays_ends_by_itself(bench: Bench) -> None:
-    await bench.engine(replace(QUICK, turn_ms=100, window_ms=100, between_ms=100))
+    await bench.engine(replace(QUICK, turn_ms=5, window_ms=5))
     callers = await dealt(bench)
 
     await eventually(lambda: callers.is_in(view_pb2.TABLE_PHASE_FINISHED), within=60)

@@ -42,6 +42,17 @@ async def lost_after(store: EventStore, append: Append) -> Appended:
     raise OutcomeUnknown
 
 
+async def fine(store: EventStore, append: Append) -> Appended:
+    """No trouble this time."""
+    return await store.append(append)
+
+
+async def slow(store: EventStore, append: Append) -> Appended:
+    """It takes its time."""
+    await asyncio.sleep(0.3)
+    return await store.append(append)
+
+
 async def hanging(store: EventStore, append: Append) -> Appended:
     """Nothing comes back."""
     del store, append
