@@ -26,7 +26,7 @@ _log = structlog.get_logger(__name__)
 READY = Choice("READY")
 
 PASSING = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "BUSY", "RATE_LIMITED", "DRAINING", "NOT_YET"})
-"""Faults that pass: the same command is sent again after a pause."""
+"""Faults that pass: the same command is sent again after a pause, on the same stream."""
 
 
 class Line(Protocol):
@@ -100,7 +100,7 @@ class Player:
         if self.wish is None or answer.command_id != self.wish.command_id:
             return None
         if answer.fault in PASSING:
-            raise TryAgain(answer.fault)
+            return self.wish
         wish, self.wish = self.wish, None
         if answer.accepted_at is not None:
             self._settled_at = answer.accepted_at
@@ -171,10 +171,13 @@ async def _sit(table: Table, table_id: str, seat: int) -> None:
 async def _play_on(table: Table, table_id: str, player: Player) -> None:
     """Play until the match or the stream ends."""
     line = await table.play(table_id, player.version)
+    pauses = growing()
     try:
         if player.wish is not None:
             await _send(line, player.wish)
         while not player.is_over and (frame := await line.receive()) is not None:
+            if isinstance(frame, Answer) and frame.fault:
+                await asyncio.sleep(next(pauses))
             if (wish := player.take(frame)) is not None:
                 await _send(line, wish)
     finally:

@@ -11,20 +11,12 @@ import sys
 from gouji.engine.v1 import engine_pb2
 from prometheus_client import CollectorRegistry
 
-from engine.runtime import identity, logs
+from engine.runtime import identity, logs, parts
 from engine.runtime.bus import Bus
-from engine.runtime.bus_nats import NatsBus, NatsOptions
 from engine.runtime.clock import SystemClock
 from engine.runtime.faults import Fault
-from engine.runtime.grpc_server import GrpcServer, ServerOptions, Tls
-from engine.runtime.identity import Verifier
-from engine.runtime.interceptors import Bounds as DoorBounds
-from engine.runtime.interceptors import Door
-from engine.runtime.interceptors import Measures as DoorMeasures
+from engine.runtime.grpc_server import GrpcServer
 from engine.runtime.lifecycle import Lifecycle, run
-from engine.runtime.limits import Rate
-from engine.runtime.settings import GrpcSettings, pem_blocks
-from engine.runtime.telemetry import MetricsPort, new_registry
 from services.table.engine_client import EngineClient, Patience
 from services.table.history import Asker
 from services.table.limits import Bounds, Limits
@@ -73,56 +65,26 @@ def who() -> Asker:
     return Asker(caller.subject, caller.role.value)
 
 
-async def compose(life: Lifecycle, settings: TableSettings) -> None:
+async def compose(life: Lifecycle, settings: TableSettings) -> GrpcServer:
     """Start the process: its metrics, its bus, its server."""
-    registry = new_registry()
-    metrics = MetricsPort.open(registry, settings.metrics_host, settings.metrics_port)
-    life.on_stop("metrics", metrics.stop)
-    bus = await NatsBus.connect(_nats(settings))
-    life.on_stop("bus", bus.close)
-    life.spawn("bus", bus.guard())
-    server = GrpcServer(_listening(settings), [_door(settings, registry)])
+    registry = parts.start_metrics(life, settings)
+    bus = await parts.start_bus(life, settings, "gouji-table")
+    server = parts.new_server(settings, registry, SystemClock())
     watchers = start_table(life, bus, server, patience=settings.patience(), bounds=settings.bounds(), registry=registry)
-    await server.start()
-    life.on_stop("server", lambda: server.stop(settings.grace / 2))
+    await parts.start_server(life, server, settings.grace)
     life.on_stop("streams", watchers.drain)
-
-
-def _listening(settings: GrpcSettings) -> ServerOptions:
-    tls = None
-    if settings.grpc_certificate and settings.grpc_key:
-        tls = Tls(settings.grpc_certificate, settings.grpc_key, settings.grpc_client_ca)
-    return ServerOptions(settings.grpc_host, settings.grpc_port, tls)
-
-
-def _door(settings: GrpcSettings, registry: CollectorRegistry) -> Door:
-    clock = SystemClock()
-    bounds = DoorBounds(
-        calls=settings.grpc_max_calls,
-        player=Rate(settings.player_rate, settings.player_burst),
-        address=Rate(settings.address_rate, settings.address_burst),
-    )
-    verifier = Verifier(pem_blocks(settings.token_public_keys), settings.token_audience, clock)
-    return Door(verifier, bounds, DoorMeasures(registry), clock)
-
-
-def _nats(settings: TableSettings) -> NatsOptions:
-    password = settings.nats_password
-    return NatsOptions(
-        servers=tuple(settings.nats_servers.split(",")),
-        name="gouji-table",
-        user=settings.nats_user,
-        password=password.get_secret_value() if password else None,
-        tls=settings.nats_tls(),
-        replicas=settings.nats_replicas,
-    )
+    return server
 
 
 def main() -> None:
     """Live until told to stop."""
     settings = TableSettings()  # type: ignore[call-arg]  # the environment gives what is missing
     logs.configure(settings.log_level, settings.log_format)
-    sys.exit(run(lambda life: compose(life, settings), grace=settings.grace))
+
+    async def start(life: Lifecycle) -> None:
+        await compose(life, settings)
+
+    sys.exit(run(start, grace=settings.grace))
 
 
 if __name__ == "__main__":

@@ -208,10 +208,17 @@ async def test_an_unanswered_command_is_sent_again_under_the_same_id_from_the_la
 
 
 async def test_a_fault_that_passes_is_waited_out_under_the_same_id() -> None:
-    table = await played([seen(LEAD), "fault UNAVAILABLE"], ["8", seen(OVER)])
+    table = await played([seen(LEAD), "fault UNAVAILABLE", "fault RATE_LIMITED", "8", seen(OVER)])
 
-    assert len(table.sent) == 2
+    assert len(table.sent) == 3
     assert len(set(table.sent)) == 1
+
+
+async def test_a_fault_that_stays_leads_to_the_next_best_choice() -> None:
+    two = offered(Option("LAY", ("4", "5")))
+    table = await played([seen(two), "fault MALFORMED_REQUEST", "8", seen(OVER)])
+
+    assert [choice for _, choice in table.sent] == [Choice("LAY", cards="4"), Choice("LAY", cards="5")]
 
 
 async def test_a_refusal_leads_to_the_next_best_choice() -> None:
