@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool
 
 from engine.runtime.faults import NotFound
@@ -21,13 +22,13 @@ from services.ranking.journal import standing
 DEFAULT_PAGE: Final = 50
 MOST_A_PAGE: Final = 200
 
-_FIND: Final = "select player_id, mu, sigma, deals, matches from rating where player_id = %s"
+_FIND: Final = "select player_id, mu, sigma, deals, matches, shown from rating where player_id = %s"
 _FIRST_PAGE: Final = """
-select player_id, mu, sigma, deals, matches from rating order by shown desc, player_id limit %s
+select player_id, mu, sigma, deals, matches, shown from rating order by shown desc, player_id limit %s
 """
 # Written out, not as a row comparison, because the two columns run in opposite directions.
 _NEXT_PAGE: Final = """
-select player_id, mu, sigma, deals, matches from rating
+select player_id, mu, sigma, deals, matches, shown from rating
 where shown <= %(shown)s and (shown < %(shown)s or player_id > %(player_id)s)
 order by shown desc, player_id limit %(limit)s
 """
@@ -49,17 +50,25 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """A player on the board."""
+class Listed:
+    """A player as the board has him. `shown` is what the board is ordered by."""
 
-    rank: int
     player_id: str
     standing: Standing
+    shown: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A player and his rank."""
+
+    rank: int
+    player: Listed
 
     @property
     def place(self) -> Place:
         """Where the next page begins, were this the last entry."""
-        return Place(self.rank, self.standing.shown, self.player_id)
+        return Place(self.rank, self.player.shown, self.player.player_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +85,7 @@ class Board:
     def __init__(self, pool: AsyncConnectionPool) -> None:
         self._pool = pool
 
-    async def find(self, player_id: str) -> Standing:
+    async def find(self, player_id: str) -> Listed:
         """Look a player up. Raises `RatingNotFound`."""
         with reaching():
             async with self._pool.connection() as connection:
@@ -84,17 +93,17 @@ class Board:
                 row = await cursor.fetchone()
         if row is None:
             raise RatingNotFound
-        return standing(row)
+        return _listed(row)
 
     async def page(self, size: int = 0, after: Place | None = None) -> Page:
         """Give the next entries; 0 means the default size, and more than `MOST_A_PAGE` are never given."""
         limit = min(size or DEFAULT_PAGE, MOST_A_PAGE)
         rows = await self._rows(after, limit + 1)
         start = after.rank + 1 if after else 1
-        entries = [Ranked(rank, row[0], standing(row)) for rank, row in enumerate(rows[:limit], start)]
+        entries = [Ranked(rank, _listed(row)) for rank, row in enumerate(rows[:limit], start)]
         return Page(entries, entries[-1].place if len(rows) > limit else None)
 
-    async def _rows(self, after: Place | None, limit: int) -> Sequence[tuple[str, float, float, int, int]]:
+    async def _rows(self, after: Place | None, limit: int) -> Sequence[TupleRow]:
         with reaching():
             async with self._pool.connection() as connection:
                 if after is None:
@@ -103,3 +112,7 @@ class Board:
                     key = {"shown": after.shown, "player_id": after.player_id, "limit": limit}
                     cursor = await connection.execute(_NEXT_PAGE, key)
                 return await cursor.fetchall()
+
+
+def _listed(row: TupleRow) -> Listed:
+    return Listed(row[0], standing(row[:5]), row[5])

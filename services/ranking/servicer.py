@@ -26,9 +26,8 @@ class RankingServicer(rpc.RankingServiceServicer):
 
     async def GetRating(self, request: pb.GetRatingRequest, context: Context) -> pb.GetRatingResponse:  # noqa: ARG002 - gRPC's
         """Show a player's rating."""
-        player_id = player_from_wire(request.player_id)
-        standing = await self._board.find(player_id)
-        return pb.GetRatingResponse(rating=rating_to_wire(player_id, standing))
+        player = await self._board.find(player_from_wire(request.player_id))
+        return pb.GetRatingResponse(rating=rating_to_wire(player))
 
     async def ListLeaderboard(self, request: pb.ListLeaderboardRequest, context: Context) -> pb.ListLeaderboardResponse:  # noqa: ARG002 - gRPC's
         """Show a page of the board."""

@@ -21,8 +21,8 @@ from engine.runtime.bus import FactMessage
 from engine.runtime.faults import MalformedRequest
 from engine.runtime.intake import Arrival, Poison
 from engine.runtime.outbox_relay import OutgoingFact
-from services.ranking.board import Page, Place
-from services.ranking.fold import DealResult, MatchResult, Result, Standing
+from services.ranking.board import Listed, Page, Place
+from services.ranking.fold import DealResult, MatchResult, Result
 from services.ranking.journal import Change, Entry
 from services.ranking.rating import SEATS
 
@@ -33,13 +33,14 @@ _TOKEN: Final = re.compile(r"(\d{1,9}):(\d{1,9}):([!-~]{1,128})")
 _LONGEST_TOKEN: Final = 256
 
 
-def rating_to_wire(player_id: str, standing: Standing) -> ranking_pb2.Rating:
+def rating_to_wire(player: Listed) -> ranking_pb2.Rating:
     """Write a player's rating."""
+    standing = player.standing
     return ranking_pb2.Rating(
-        player_id=player_id,
+        player_id=player.player_id,
         mu=standing.skill.mu,
         sigma=standing.skill.sigma,
-        rating=standing.shown,
+        rating=player.shown,
         deals=standing.deals,
         matches=standing.matches,
     )
@@ -49,8 +50,7 @@ def page_to_wire(page: Page) -> ranking_pb2.ListLeaderboardResponse:
     """Write a page of the board."""
     return ranking_pb2.ListLeaderboardResponse(
         entries=[
-            ranking_pb2.LeaderboardEntry(rank=entry.rank, rating=rating_to_wire(entry.player_id, entry.standing))
-            for entry in page.entries
+            ranking_pb2.LeaderboardEntry(rank=entry.rank, rating=rating_to_wire(entry.player)) for entry in page.entries
         ],
         next_page_token=_token(page.last) if page.last else "",
     )
