@@ -48,7 +48,7 @@ class Terms:
     `statement_s` bounds one statement, `patience_s` all tries of a batch, `heads` the streams whose heads are remembered.
     """
 
-    lanes: int = 2
+    lanes: int = 1
     batch: int = 500
     queue: int = 10_000
     statement_s: float = 5.0

@@ -18,8 +18,12 @@ class ShardLeases:
         self._held: dict[str, frozenset[Lease]] = {}
 
     async def keep(self, owner: str, want: int, ttl_ms: int) -> Leases:
-        """Renew, let go of what is over the fair share, take free or expired shards up to it."""
-        rows = await self._sessions.rows(sql.KEEP_LEASES, {"owner": owner, "want": want, "ttl_ms": ttl_ms})
+        """Renew, let go of what is over the fair share, take free or expired shards up to it.
+
+        Gives up after half a lease, so that an owner learns in time that he cannot renew.
+        """
+        wanted = {"owner": owner, "want": want, "ttl_ms": ttl_ms}
+        rows = await self._sessions.rows(sql.KEEP_LEASES, wanted, patience_s=ttl_ms / 2000)
         held = tuple(Lease(shard, owner, epoch) for _, shard, epoch in rows if shard is not None)
         lost = self._held.get(owner, frozenset()).difference(held)
         self._held[owner] = frozenset(held)

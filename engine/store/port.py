@@ -162,7 +162,8 @@ class EventStore(Protocol):
         """Store the events of one command; durable when it returns.
 
         A repeated `(table_id, command_id)` stores nothing and returns the first answer. Raises `WrongVersion`,
-        `NotTheLeader` (a newer epoch is written in the stream, or the stream is closed), `OutcomeUnknown`.
+        `NotTheLeader` (a newer epoch is written in the stream, or the stream is closed), `OutcomeUnknown`, and
+        `ValueError` for what can never be stored. An append of a newer epoch writes it in the stream, as `claim` does.
         Appends of many tables that wait at the same moment share a commit; one that fails does not fail the others.
         A cancelled caller does not cancel the append.
         """

@@ -48,6 +48,7 @@ def settings(dsn: str, statement_s: float) -> dict[str, Any]:
         "application_name": "gouji-engine-store",
         "connect_timeout": CONNECT_S,
         "target_session_attrs": "read-write",
+        "tcp_user_timeout": CONNECT_S * 1000,
     }
     options = f"{given.get('options') or ''} {_LOOKUPS_ONLY} -c statement_timeout={int(statement_s * 2000)}"
     return ours | given | {"options": options.strip()}
@@ -126,9 +127,14 @@ class Sessions:
             raise StoreUnavailable("cannot connect") from failure
         return self
 
-    async def rows(self, statement: LiteralString, parameters: Parameters = ()) -> list[TupleRow]:
-        """Run one harmlessly repeatable statement. Raises `StoreUnavailable`. A cancelled caller does not cancel it."""
-        task = asyncio.create_task(self._patiently(statement, parameters))
+    async def rows(
+        self, statement: LiteralString, parameters: Parameters = (), *, patience_s: float | None = None
+    ) -> list[TupleRow]:
+        """Run one harmlessly repeatable statement. A cancelled caller does not cancel it.
+
+        Raises `StoreUnavailable` when there is no answer within `patience_s` (the pool's own when None).
+        """
+        task = asyncio.create_task(self._patiently(statement, parameters, patience_s or self._patience_s))
         self._running.add(task)
         task.add_done_callback(self._settled)
         return await asyncio.shield(task)
@@ -144,22 +150,22 @@ class Sessions:
             # Seen here as well, because the caller may have gone away.
             task.exception()
 
-    async def _patiently(self, statement: LiteralString, parameters: Parameters) -> list[TupleRow]:
+    async def _patiently(self, statement: LiteralString, parameters: Parameters, patience_s: float) -> list[TupleRow]:
         clock = asyncio.get_running_loop().time
-        give_up_at = clock() + self._patience_s
+        give_up_at = clock() + patience_s
         while True:
             try:
-                return await self._once(statement, parameters)
+                return await self._once(statement, parameters, give_up_at - clock())
             except PoolClosed as failure:
                 raise StoreUnavailable("the store is closed") from failure
             except (ConnectionLost, psycopg.OperationalError) as failure:
-                if clock() >= give_up_at:
+                if clock() + PAUSE_S >= give_up_at:
                     raise StoreUnavailable("no answer") from failure
             except psycopg.Error as failure:
                 _log.exception("statement refused", sqlstate=failure.sqlstate)
                 raise StoreUnavailable("refused by the database") from failure
             await asyncio.sleep(PAUSE_S)
 
-    async def _once(self, statement: LiteralString, parameters: Parameters) -> list[TupleRow]:
-        async with self._pool.connection() as connection:
-            return await fetch(connection, statement, parameters, self._statement_s)
+    async def _once(self, statement: LiteralString, parameters: Parameters, left_s: float) -> list[TupleRow]:
+        async with self._pool.connection(timeout=left_s) as connection:
+            return await fetch(connection, statement, parameters, min(self._statement_s, left_s))

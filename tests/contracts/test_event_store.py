@@ -28,7 +28,7 @@ from engine.store.port import (
 from engine.store.postgres import PostgresEventStore
 from tests.support.streams import append, event, fact, table_id
 
-TTL_MS = 600
+TTL_MS = 1200
 FOR_EVER_MS = 60_000
 
 
@@ -63,7 +63,7 @@ async def opened(request: pytest.FixtureRequest) -> AsyncIterator[Opened]:
         clock = FakeClock()
         yield Opened(MemoryEventStore(clock), clock.pass_ms)
         return
-    store = await PostgresEventStore.open(request.getfixturevalue("database"))
+    store = await PostgresEventStore.open(request.getfixturevalue("store_dsn"))
     yield Opened(store, really_pass_ms)
     await store.close()
 

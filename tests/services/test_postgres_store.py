@@ -189,15 +189,16 @@ def test_two_makers_of_partitions_do_not_disturb_each_other(empty_database: str)
     assert sorted(map(len, rounds)) == [0, 0, 0, 16]
 
 
-async def test_partitions_are_made_while_appends_go_on(database: str, postgres_store: PostgresEventStore) -> None:
-    tables = [table_id() for _ in range(30)]
+async def test_partitions_are_made_while_appends_go_on(database: str) -> None:
+    store = await PostgresEventStore.open(database)
     ahead = asyncio.to_thread(make_partitions, database, TODAY, 40)
 
-    appends = asyncio.gather(*(postgres_store.append(append(table)) for table in tables))
+    appends = asyncio.gather(*(store.append(append(table_id())) for _ in range(30)))
     made, answers = await asyncio.gather(ahead, appends)
 
     assert len(made) == 26
     assert len(answers) == 30
+    await store.close()
 
 
 def test_a_day_of_ids_begins_with_its_first_millisecond() -> None:
@@ -217,14 +218,14 @@ async def test_a_table_of_a_day_without_partition_fails_for_itself_alone(postgre
 
 
 async def test_a_long_lived_table_stays_in_the_partition_of_its_first_day(
-    database: str, postgres_store: PostgresEventStore
+    store_dsn: str, postgres_store: PostgresEventStore
 ) -> None:
     yesterday = datetime.combine(TODAY, datetime.min.time(), tzinfo=UTC) - timedelta(seconds=1)
     table = table_id(at_ms=int(yesterday.timestamp() * 1000))
     await postgres_store.append(append(table))
     await postgres_store.append(append(table, 1))
 
-    with psycopg.connect(database) as owner:
+    with psycopg.connect(store_dsn) as owner:
         partitions = owner.execute("select distinct tableoid::regclass::text from engine.event").fetchall()
     assert partitions == [(f"engine.event_{TODAY - timedelta(days=1):%Y%m%d}",)]
 
@@ -232,8 +233,8 @@ async def test_a_long_lived_table_stays_in_the_partition_of_its_first_day(
 # Bounds
 
 
-async def test_a_full_queue_answers_that_it_is_full(database: str) -> None:
-    store = await PostgresEventStore.open(database, Terms(lanes=1, batch=2, queue=5))
+async def test_a_full_queue_answers_that_it_is_full(store_dsn: str) -> None:
+    store = await PostgresEventStore.open(store_dsn, Terms(lanes=1, batch=2, queue=5))
     waiting = [asyncio.create_task(store.append(append(table_id()))) for _ in range(20)]
 
     answers = await asyncio.gather(*waiting, return_exceptions=True)
@@ -244,8 +245,8 @@ async def test_a_full_queue_answers_that_it_is_full(database: str) -> None:
     await store.close()
 
 
-async def test_appends_of_one_table_are_stored_in_the_order_they_came(database: str) -> None:
-    store = await PostgresEventStore.open(database, Terms(lanes=1))
+async def test_appends_of_one_table_are_stored_in_the_order_they_came(store_dsn: str) -> None:
+    store = await PostgresEventStore.open(store_dsn, Terms(lanes=1))
     table = table_id()
 
     answers = await asyncio.gather(*(store.append(append(table, version)) for version in range(20)))
@@ -254,8 +255,8 @@ async def test_appends_of_one_table_are_stored_in_the_order_they_came(database: 
     await store.close()
 
 
-async def test_two_processes_that_race_never_both_store_a_version(database: str) -> None:
-    stores = [await PostgresEventStore.open(database) for _ in range(2)]
+async def test_two_processes_that_race_never_both_store_a_version(store_dsn: str) -> None:
+    stores = [await PostgresEventStore.open(store_dsn) for _ in range(2)]
     tables = [table_id() for _ in range(40)]
 
     for version in range(5):
@@ -268,8 +269,8 @@ async def test_two_processes_that_race_never_both_store_a_version(database: str)
         await store.close()
 
 
-async def test_a_command_raced_by_two_processes_is_stored_once(database: str) -> None:
-    stores = [await PostgresEventStore.open(database) for _ in range(2)]
+async def test_a_command_raced_by_two_processes_is_stored_once(store_dsn: str) -> None:
+    stores = [await PostgresEventStore.open(store_dsn) for _ in range(2)]
     asked = [append(table_id()) for _ in range(40)]
 
     answers = await asyncio.gather(*(store.append(one) for one in asked for store in stores))
@@ -279,9 +280,9 @@ async def test_a_command_raced_by_two_processes_is_stored_once(database: str) ->
         await store.close()
 
 
-async def test_a_command_decided_anew_elsewhere_still_gets_its_first_answer(database: str) -> None:
+async def test_a_command_decided_anew_elsewhere_still_gets_its_first_answer(store_dsn: str) -> None:
     """The second process expects the version after; its statement may not yet see the command that the first stores."""
-    stores = [await PostgresEventStore.open(database) for _ in range(2)]
+    stores = [await PostgresEventStore.open(store_dsn) for _ in range(2)]
     asked = [append(table_id(3)) for _ in range(40)]
     for one in asked:
         await stores[0].append(one)
@@ -298,8 +299,8 @@ async def test_a_command_decided_anew_elsewhere_still_gets_its_first_answer(data
         await store.close()
 
 
-async def test_a_small_memory_of_heads_is_enough(database: str) -> None:
-    store = await PostgresEventStore.open(database, Terms(heads=3))
+async def test_a_small_memory_of_heads_is_enough(store_dsn: str) -> None:
+    store = await PostgresEventStore.open(store_dsn, Terms(heads=3))
     tables = [table_id() for _ in range(20)]
 
     for version in range(3):

@@ -32,9 +32,9 @@ async def proxy(postgres_server: PostgresServer) -> AsyncIterator[FaultyProxy]:
 
 
 @pytest.fixture
-async def far_store(database: str, proxy: FaultyProxy) -> AsyncIterator[PostgresEventStore]:
+async def far_store(store_dsn: str, proxy: FaultyProxy) -> AsyncIterator[PostgresEventStore]:
     """A store behind the proxy that loses patience soon."""
-    dsn = conninfo.make_conninfo(database, port=proxy.port, connect_timeout=2)
+    dsn = conninfo.make_conninfo(store_dsn, port=proxy.port, connect_timeout=2)
     store = await PostgresEventStore.open(dsn, QUICK, QUICK_POOL)
     yield store
     proxy.heal()
@@ -81,9 +81,9 @@ async def check_log(store: PostgresEventStore, player: Player) -> None:
 
 
 async def test_killing_the_server_again_and_again_loses_and_doubles_nothing(
-    postgres_server: PostgresServer, database: str
+    postgres_server: PostgresServer, store_dsn: str
 ) -> None:
-    store = await PostgresEventStore.open(database)
+    store = await PostgresEventStore.open(store_dsn)
     players = [Player(store) for _ in range(30)]
     tasks = [asyncio.create_task(player.play()) for player in players]
 
@@ -205,8 +205,19 @@ async def test_a_read_into_a_black_hole_ends_soon(far_store: PostgresEventStore,
     assert time.monotonic() - began < 5
 
 
-async def test_cancelled_readers_leave_the_connections_in_order(database: str) -> None:
-    store = await PostgresEventStore.open(database, pool=Pool(size=2))
+async def test_an_owner_learns_in_time_that_it_cannot_renew(far_store: PostgresEventStore, proxy: FaultyProxy) -> None:
+    await far_store.keep_leases("a", 10, 600)
+    proxy.swallow()
+
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailable):
+        await far_store.keep_leases("a", 10, 600)
+
+    assert time.monotonic() - began < 0.6
+
+
+async def test_cancelled_readers_leave_the_connections_in_order(store_dsn: str) -> None:
+    store = await PostgresEventStore.open(store_dsn, pool=Pool(size=2))
     table = table_id()
     await store.append(append(table))
 
@@ -221,11 +232,11 @@ async def test_cancelled_readers_leave_the_connections_in_order(database: str) -
     await store.close()
 
 
-async def test_an_append_that_was_cut_while_it_waited_for_a_lock_is_stored_once(database: str) -> None:
-    store = await PostgresEventStore.open(database, Terms(lanes=1, statement_s=0.3, patience_s=10))
+async def test_an_append_that_was_cut_while_it_waited_for_a_lock_is_stored_once(store_dsn: str) -> None:
+    store = await PostgresEventStore.open(store_dsn, Terms(lanes=1, statement_s=0.3, patience_s=10))
     table = table_id()
     await store.append(append(table))
-    with psycopg.connect(database) as other:
+    with psycopg.connect(store_dsn) as other:
         other.execute("select * from engine.stream for update")
         waiting = asyncio.create_task(store.append(append(table, 1)))
         await asyncio.sleep(1)
@@ -235,8 +246,8 @@ async def test_an_append_that_was_cut_while_it_waited_for_a_lock_is_stored_once(
     await store.close()
 
 
-async def test_a_lane_that_dies_leaves_nobody_waiting(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = await PostgresEventStore.open(database, Terms(lanes=1))
+async def test_a_lane_that_dies_leaves_nobody_waiting(store_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = await PostgresEventStore.open(store_dsn, Terms(lanes=1))
 
     def broken(_: object) -> list[list[object]]:
         raise ZeroDivisionError
