@@ -20,6 +20,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as NatsSubscription
 from nats.js import api
+from prometheus_client import CollectorRegistry
 
 from engine.runtime.bus import (
     BusUnavailable,
@@ -34,6 +35,7 @@ from engine.runtime.bus import (
     RequestTimedOut,
     Subscription,
 )
+from engine.runtime.bus_measures import BusMeasures
 from engine.runtime.desk import Desk
 from engine.runtime.facts_nats import Consumer, lay_streams
 from engine.runtime.pump import Pump
@@ -77,8 +79,9 @@ class NatsOptions:
 class NatsBus:
     """A connection to NATS, as `bus.Bus` promises. Made by `connect`."""
 
-    def __init__(self, options: NatsOptions) -> None:
+    def __init__(self, options: NatsOptions, measures: BusMeasures) -> None:
         self._options = options
+        self._measures = measures
         self._client = Client()
         self._jetstream = self._client.jetstream(timeout=_PUBLISH_WAIT)
         self._running = RunningSet()
@@ -87,9 +90,12 @@ class NatsBus:
         self._closing = False
 
     @classmethod
-    async def connect(cls, options: NatsOptions) -> NatsBus:
-        """Connect and lay out the streams; raises `BusUnavailable` when that takes longer than `connect_within`."""
-        bus = cls(options)
+    async def connect(cls, options: NatsOptions, registry: CollectorRegistry | None = None) -> NatsBus:
+        """Connect and lay out the streams; raises `BusUnavailable` when that takes longer than `connect_within`.
+
+        Without a registry nobody sees what is counted.
+        """
+        bus = cls(options, BusMeasures(registry or CollectorRegistry()))
         try:
             async with asyncio.timeout(options.connect_within):
                 await bus._connect()
@@ -134,7 +140,8 @@ class NatsBus:
             if not desk.offer(msg):
                 await self._refuse(msg, "full")
 
-        desk = Desk(subject, answer, in_flight=in_flight, waiting=in_flight)
+        turned_away = self._measures.turned_away.inc
+        desk = Desk(subject, answer, in_flight=in_flight, waiting=in_flight, turned_away=turned_away)
         return await self._attach(subject, _QUEUE, take, desk)
 
     async def publish(self, subject: str, payload: bytes, *, headers: Mapping[str, str] | None = None) -> None:
@@ -152,7 +159,7 @@ class NatsBus:
         async def take(msg: Msg) -> None:
             desk.offer(msg)
 
-        desk = Desk(subject, handle, in_flight=1, waiting=pending)
+        desk = Desk(subject, handle, in_flight=1, waiting=pending, turned_away=self._measures.turned_away.inc)
         return await self._attach(subject, "", take, desk)
 
     async def publish_fact(
@@ -199,7 +206,13 @@ class NatsBus:
         """Deliver from this name's position on."""
         self._check()
         consumer = Consumer(
-            self._client, self._jetstream, pattern, durable, lay=self._lay_streams, pause=self._options.pause
+            self._client,
+            self._jetstream,
+            pattern,
+            durable,
+            lay=self._lay_streams,
+            pause=self._options.pause,
+            measures=self._measures,
         )
         with _translated_lasting(pattern):
             await consumer.bind()
@@ -301,10 +314,13 @@ class NatsBus:
             self._lost.set_exception(error)
 
     async def _on_error(self, error: Exception) -> None:
+        self._measures.errors.inc()
         _log.warning("bus_error", error=repr(error))
 
     async def _on_disconnected(self) -> None:
-        _log.warning("bus_disconnected")
+        if not self._closing:
+            self._measures.disconnects.inc()
+            _log.warning("bus_disconnected")
 
     async def _on_reconnected(self) -> None:
         _log.info("bus_reconnected")

@@ -18,15 +18,27 @@ Item = TypeVar("Item")
 
 
 class Desk(Generic[Item]):
-    """Handles items with at most `in_flight` at once and at most `waiting` in the queue."""
+    """Handles items with at most `in_flight` at once and at most `waiting` in the queue.
 
-    def __init__(self, name: str, handle: Callable[[Item], Awaitable[None]], *, in_flight: int, waiting: int) -> None:
+    `turned_away` is called for each that finds no room.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        handle: Callable[[Item], Awaitable[None]],
+        *,
+        in_flight: int,
+        waiting: int,
+        turned_away: Callable[[], None] = lambda: None,
+    ) -> None:
         self._name = name
         self._handle = handle
         self._in_flight = in_flight
         self._room = in_flight + waiting
         self._queue: deque[Item] = deque()
         self._workers: set[asyncio.Task[None]] = set()
+        self._tell = turned_away
         self._turned_away = 0
         self._open = True
 
@@ -55,6 +67,7 @@ class Desk(Generic[Item]):
 
     def _turn_away(self) -> None:
         self._turned_away += 1
+        self._tell()
         if self._turned_away.bit_count() == 1:  # tell of 1, 2, 4, 8 … rather than flood the log too
             _log.warning("turned_away", desk=self._name, times=self._turned_away)
 

@@ -18,6 +18,7 @@ from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
 from engine.runtime.bus import FactHandler, FactMessage
+from engine.runtime.bus_measures import BusMeasures
 from engine.runtime.streams import STREAMS, Stream, stream_of
 
 _log = structlog.get_logger(__name__)
@@ -66,6 +67,7 @@ class Consumer:
         *,
         lay: Callable[[], Awaitable[None]],
         pause: float,
+        measures: BusMeasures,
     ) -> None:
         self._client = client
         self._jetstream = jetstream
@@ -74,6 +76,7 @@ class Consumer:
         self._durable = durable
         self._lay = lay
         self._pause = pause
+        self._measures = measures
         self._pull: JetStreamContext.PullSubscription | None = None
 
     async def bind(self) -> JetStreamContext.PullSubscription:
@@ -106,8 +109,10 @@ class Consumer:
                 raise
             except Exception:  # noqa: BLE001 - whatever was wrong, the fact comes again
                 _log.warning("fact_not_taken", subject=fact.subject, deliveries=fact.deliveries, exc_info=True)
+                self._count("failed")
                 await _answer(msg.nak(min(self._pause * 2 ** (fact.deliveries - 1), _LONGEST_PAUSE)))
             else:
+                self._count("taken")
                 await _answer(msg.ack())
 
         return settle
@@ -115,6 +120,9 @@ class Consumer:
     async def close(self) -> None:
         """Let go of the server; the position stays there."""
         await self._unbind()
+
+    def _count(self, result: str) -> None:
+        self._measures.facts.labels(self._durable, result).inc()
 
     async def _fetch(self) -> Msg:
         if not self._client.is_connected:

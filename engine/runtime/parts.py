@@ -49,7 +49,7 @@ async def start_pool(life: Lifecycle, settings: PostgresSettings, schema: str, s
     return pool
 
 
-async def start_bus(life: Lifecycle, settings: BusSettings, name: str) -> NatsBus:
+async def start_bus(life: Lifecycle, settings: BusSettings, name: str, registry: CollectorRegistry) -> NatsBus:
     """Connect to NATS and lay out the streams. Raises `BusUnavailable`."""
     password = settings.nats_password
     options = NatsOptions(
@@ -60,7 +60,7 @@ async def start_bus(life: Lifecycle, settings: BusSettings, name: str) -> NatsBu
         tls=settings.nats_tls(),
         replicas=settings.nats_replicas,
     )
-    bus = await NatsBus.connect(options)
+    bus = await NatsBus.connect(options, registry)
     life.on_stop("bus", bus.close)
     life.spawn("bus guard", bus.guard())
     return bus

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
 
-from engine.runtime import logs, subjects
+from engine.runtime import logs, parts, subjects
 from engine.runtime.bus import Bus, RequestHandler
-from engine.runtime.bus_nats import NatsBus, NatsOptions
 from engine.runtime.clock import Clock, SystemClock
 from engine.runtime.grpc_server import GrpcServer, ServerOptions
 from engine.runtime.lifecycle import Lifecycle, run
-from engine.runtime.telemetry import MetricsPort, new_registry
 from engine.service.canary_client import Canary
 from engine.service.deadlines import Deadlines
 from engine.service.dealer import Dealer
@@ -100,31 +98,15 @@ async def start_engine(
 
 async def compose(life: Lifecycle, settings: EngineSettings) -> None:
     """Start the process: its store, its bus, the engine, and the ports where it is watched."""
-    registry = new_registry()
-    metrics = MetricsPort.open(registry, settings.metrics_host, settings.metrics_port)
-    life.on_stop("metrics", metrics.stop)
+    registry = parts.start_metrics(life, settings)
     store = await PostgresEventStore.open(settings.postgres_dsn.get_secret_value())
     life.on_stop("store", store.close)
-    bus = await NatsBus.connect(_nats(settings))
-    life.on_stop("bus", bus.close)
-    life.spawn("bus", bus.guard())
+    bus = await parts.start_bus(life, settings, "gouji-engine", registry)
     engine = await start_engine(life, store, bus, terms=settings.terms(), registry=registry)
     server = GrpcServer(ServerOptions(settings.grpc_host, settings.grpc_port), ())
     server.add("gouji.engine.v1.Engine", lambda _: None, Canary(bus, engine.shards).sings)
     await server.start()
     life.on_stop("health", lambda: server.stop(grace=1.0))
-
-
-def _nats(settings: EngineSettings) -> NatsOptions:
-    password = settings.nats_password
-    return NatsOptions(
-        servers=tuple(settings.nats_servers.split(",")),
-        name="gouji-engine",
-        user=settings.nats_user,
-        password=password.get_secret_value() if password else None,
-        tls=settings.nats_tls(),
-        replicas=settings.nats_replicas,
-    )
 
 
 def main() -> None:

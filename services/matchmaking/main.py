@@ -107,7 +107,7 @@ async def compose(life: Lifecycle, settings: MatchmakingSettings) -> GrpcServer:
     """Start the process: its schema, its bus, the service, and the port where players reach it."""
     registry = parts.start_metrics(life, settings)
     pool = await parts.start_pool(life, settings, NAME, MIGRATIONS)
-    bus = await parts.start_bus(life, settings, f"gouji-{NAME}")
+    bus = await parts.start_bus(life, settings, f"gouji-{NAME}", registry)
     matchmaking = await start_matchmaking(life, pool, bus, settings, registry)
     server = parts.new_server(settings, registry, SystemClock())
     add_to(server, matchmaking, parts.readiness(pool, bus))

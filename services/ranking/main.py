@@ -73,7 +73,7 @@ async def compose(life: Lifecycle, settings: RankingSettings) -> GrpcServer:
     """Start the process: its schema, its bus, the service, and the port where it is read."""
     registry = parts.start_metrics(life, settings)
     pool = await parts.start_pool(life, settings, NAME, MIGRATIONS)
-    bus = await parts.start_bus(life, settings, f"gouji-{NAME}")
+    bus = await parts.start_bus(life, settings, f"gouji-{NAME}", registry)
     ranking = await start_ranking(life, pool, bus, settings, registry)
     server = parts.new_server(settings, registry, SystemClock())
     add_to(server, ranking, parts.readiness(pool, bus))
@@ -88,7 +88,7 @@ async def rebuild_ratings(dsn: str) -> rebuild.Rebuilt:
 
 
 async def start_over(dsn: str) -> None:
-    """Forget all ratings of this database, while the service is down; it counts the stream anew when it starts."""
+    """Forget all ratings, while the service is down; it counts the stream anew when it starts. For the schema's owner."""
     async with postgres.pool(dsn, NAME, size=1) as pool:
         await rebuild.start_over(pool)
 

@@ -68,7 +68,7 @@ def who() -> Asker:
 async def compose(life: Lifecycle, settings: TableSettings) -> GrpcServer:
     """Start the process: its metrics, its bus, its server."""
     registry = parts.start_metrics(life, settings)
-    bus = await parts.start_bus(life, settings, "gouji-table")
+    bus = await parts.start_bus(life, settings, "gouji-table", registry)
     server = parts.new_server(settings, registry, SystemClock())
     watchers = start_table(life, bus, server, patience=settings.patience(), bounds=settings.bounds(), registry=registry)
     await parts.start_server(life, server, settings.grace)
