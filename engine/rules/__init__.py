@@ -11,7 +11,7 @@ from engine.rules.evolve import evolve
 from engine.rules.legality import Reason, Refused
 from engine.rules.options import Option, options
 from engine.rules.state import Deal, Setup, conserved, is_over, turn, waiting
-from engine.rules.variant import RULE_BOOK, VARIANTS, ImpossibleVariant, Variant, resolve, switch_text
+from engine.rules.variant import RULE_BOOK, VARIANTS, DebtKind, ImpossibleVariant, Variant, resolve, switch_text
 from engine.rules.visibility import private_view, public_view, redacted, sees
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Deal",
     "DealEvent",
     "Debt",
+    "DebtKind",
     "ImpossibleVariant",
     "Option",
     "Phase",

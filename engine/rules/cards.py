@@ -113,14 +113,18 @@ def pick(hand: Cards, wanted: Cards) -> Cards:
 
     The hand must hold the wish (`holds`).
     """
-    picked = 0
-    for rank in RANKS:
-        if wish := only(wanted, rank):
-            picked += _pick_rank(only(hand, rank), wish)
+    picked, rest, rank = 0, int(wanted), 0
+    while rest:
+        if rest & _RANK_FIELD:
+            picked += _pick_rank(only(hand, rank), only(wanted, rank))
+        rest >>= _RANK_BITS
+        rank += 1
     return Cards(picked)
 
 
 def _pick_rank(held: Cards, wish: Cards) -> Cards:
+    if held == wish:
+        return wish
     exact = cards_of(_meet(held, wish))
     missing = size(wish) - size(exact)
     rest = faces_of(Cards(held - exact))

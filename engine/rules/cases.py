@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from engine.rules import going_out
 from engine.rules.cards import letters, parse, size
@@ -68,7 +69,13 @@ def run_case(case: Case) -> CaseResult:
 
 def event_name(event: DealEvent) -> str:
     """The event's name in the notation: `set_laid`."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
+    return name_of(type(event).__name__)
+
+
+@cache
+def name_of(kind: str) -> str:
+    """The name in the notation of a kind of event: `SetLaid` is `set_laid`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind).lower()
 
 
 class Run:

@@ -11,7 +11,7 @@ from itertools import product
 
 from engine.rules import burn, tribute
 from engine.rules import commands as c
-from engine.rules.cards import BIG, NATURALS, SMALL, THREE, TWO, Cards, cards_of, count, face, only_threes
+from engine.rules.cards import BIG, SMALL, THREE, TWO, Cards, cards_of, count, face, natural_ranks, only_threes
 from engine.rules.events import Phase, WindowKind
 from engine.rules.legality import refusal
 from engine.rules.sets import PURE_JOKERS, CardSet, beats, shape, stands_alone
@@ -30,16 +30,16 @@ def cards_of_set(one: CardSet) -> Cards:
 
 def all_sets(hand: Cards, sizes: frozenset[int] | None = None) -> Iterator[CardSet]:
     """Every set that the hand can form, each shape once, optionally only of these sizes."""
-    twos, smalls, bigs = count(hand, TWO), count(hand, SMALL), count(hand, BIG)
-    attached = list(product(range(twos + 1), range(smalls + 1), range(bigs + 1)))
-    for two, small, big in attached:
-        extra = two + small + big
+    held = [(rank, count(hand, rank)) for rank in natural_ranks(hand)]
+    for twos, smalls, bigs in product(*(range(count(hand, rank) + 1) for rank in (TWO, SMALL, BIG))):
+        extra = twos + smalls + bigs
         if extra and (sizes is None or extra in sizes):
-            yield CardSet(TWO if two else PURE_JOKERS, 0, two, small, big)
-        for rank in NATURALS:
-            for naturals in range(1, count(hand, rank) + 1):
-                if sizes is None or naturals + extra in sizes:
-                    yield CardSet(rank, naturals, two, small, big)
+            yield CardSet(TWO if twos else PURE_JOKERS, 0, twos, smalls, bigs)
+        wanted = None if sizes is None else [size - extra for size in sizes if size > extra]
+        for rank, number in held:
+            for naturals in range(1, number + 1) if wanted is None else wanted:
+                if naturals <= number:
+                    yield CardSet(rank, naturals, twos, smalls, bigs)
 
 
 def strength_order(one: CardSet) -> tuple[int, ...]:

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from engine.rules import advice, moves
 from engine.rules import commands as c
-from engine.rules import moves
-from engine.rules.cards import LETTERS, NO_CARDS, Cards, count, letters
+from engine.rules.cards import LETTERS, Cards, count, letters
 from engine.rules.events import Phase, WindowKind
 from engine.rules.legality import refusal
-from engine.rules.seats import SEATS
+from engine.rules.seats import SEATS, has, teammates
 from engine.rules.sets import CardSet
-from engine.rules.state import Deal, is_over, turn
+from engine.rules.state import Deal, Window, is_over, turn
 
 
 class ActionKind(StrEnum):
@@ -59,31 +59,62 @@ class Option:
     seats: tuple[int, ...] = ()
 
 
-_PLAIN: tuple[tuple[ActionKind, Callable[[int], c.Command]], ...] = (
+Make = Callable[[int], c.Command]
+Offer = Callable[[Deal, int], Option | None]
+
+_TO_ANSWER: dict[WindowKind, tuple[tuple[ActionKind, Make], ...]] = {
+    WindowKind.BURN: ((ActionKind.DECLINE, c.Decline),),
+    WindowKind.COUNTER: ((ActionKind.DECLINE, c.Decline),),
+    WindowKind.ORDER: ((ActionKind.DECLINE, c.Decline),),
+    WindowKind.REVOLUTION: ((ActionKind.REVOLT, c.Revolt), (ActionKind.STAY, c.Stay)),
+    WindowKind.DECLARE: ((ActionKind.DECLARE, c.Declare), (ActionKind.SILENT, c.Silent)),
+    WindowKind.WINDFALL: ((ActionKind.AGREE, c.Agree), (ActionKind.REFUSE, c.Refuse)),
+}
+_IN_TURN: tuple[tuple[ActionKind, Make], ...] = (
     (ActionKind.PASS, c.Pass),
     (ActionKind.COVER, c.Cover),
     (ActionKind.YIELD, c.Yield),
-    (ActionKind.DECLINE, c.Decline),
     (ActionKind.APPLY, c.Apply),
-    (ActionKind.AGREE, c.Agree),
-    (ActionKind.REFUSE, c.Refuse),
-    (ActionKind.REVOLT, c.Revolt),
-    (ActionKind.STAY, c.Stay),
-    (ActionKind.RENOUNCE, c.Renounce),
-    (ActionKind.DECLARE, c.Declare),
-    (ActionKind.SILENT, c.Silent),
-    (ActionKind.NO, c.No),
-    (ActionKind.KEEP, c.Keep),
     (ActionKind.HAND_OVER, c.HandOver),
-    (ActionKind.SWAP, c.Swap),
 )
+_BEFORE_PLAY: tuple[tuple[ActionKind, Make], ...] = ((ActionKind.NO, c.No), (ActionKind.KEEP, c.Keep))
+_ANY_TIME: tuple[tuple[ActionKind, Make], ...] = ((ActionKind.RENOUNCE, c.Renounce),)
+_AFTER: tuple[tuple[ActionKind, Make], ...] = ((ActionKind.SWAP, c.Swap), (ActionKind.AGREE, c.Agree))
 
 
 def options(deal: Deal, seat: int) -> tuple[Option, ...]:
     """Everything the seat may do now, without what only the house does."""
-    plain = [Option(kind) for kind, command in _PLAIN if refusal(deal, command(seat)) is None]
-    special = (option for offer in _SPECIAL if (option := offer(deal, seat)) is not None)
-    return (*special, *plain)
+    if is_over(deal):
+        return _plain(deal, seat, _AFTER)
+    if deal.window is not None:
+        return _answers(deal, seat, deal.window)
+    if deal.phase is not Phase.PLAY:
+        return _preparing(deal, seat) if turn(deal) == seat else ()
+    return (*_acting(deal, seat), *_plain(deal, seat, _ANY_TIME), *_some(deal, seat, (_consult, _suggest, _ask)))
+
+
+def _plain(deal: Deal, seat: int, kinds: tuple[tuple[ActionKind, Make], ...]) -> tuple[Option, ...]:
+    return tuple(Option(kind) for kind, make in kinds if refusal(deal, make(seat)) is None)
+
+
+def _some(deal: Deal, seat: int, offers: tuple[Offer, ...]) -> tuple[Option, ...]:
+    return tuple(option for offer in offers if (option := offer(deal, seat)) is not None)
+
+
+def _answers(deal: Deal, seat: int, window: Window) -> tuple[Option, ...]:
+    if not has(window.waiting, seat):
+        return ()
+    return (*_some(deal, seat, (_burn, _order)), *_plain(deal, seat, _TO_ANSWER[window.kind]))
+
+
+def _preparing(deal: Deal, seat: int) -> tuple[Option, ...]:
+    return (*_some(deal, seat, (_buy, _discard, _return)), *_plain(deal, seat, _BEFORE_PLAY))
+
+
+def _acting(deal: Deal, seat: int) -> tuple[Option, ...]:
+    if turn(deal) != seat:
+        return ()
+    return (*_some(deal, seat, (_lay,)), *_plain(deal, seat, _IN_TURN))
 
 
 def _lay(deal: Deal, seat: int) -> Option | None:
@@ -92,14 +123,13 @@ def _lay(deal: Deal, seat: int) -> Option | None:
 
 
 def _burn(deal: Deal, seat: int) -> Option | None:
-    waiting = deal.window is not None and deal.window.waiting >> seat & 1
-    sets = moves.sets_to_burn_with(deal, seat) if waiting else []
+    sets = moves.sets_to_burn_with(deal, seat)
     return Option(ActionKind.BURN, hints(deal, seat, sets)) if sets else None
 
 
-def _buy(deal: Deal, seat: int) -> Option | None:
+def _buy(deal: Deal, _: int) -> Option | None:
     offer = deal.preparation.offer
-    if turn(deal) != seat or deal.phase is not Phase.BUY or offer is None:
+    if deal.phase is not Phase.BUY or offer is None:
         return None
     return Option(ActionKind.BUY, (LETTERS[offer[1]],))
 
@@ -113,43 +143,31 @@ def _discard(deal: Deal, seat: int) -> Option | None:
 
 
 def _return(deal: Deal, seat: int) -> Option | None:
-    if turn(deal) != seat or deal.phase is not Phase.TRIBUTE:
+    if deal.phase is not Phase.TRIBUTE:
         return None
     lowest = moves.stand_in(deal, seat)
     return Option(ActionKind.RETURN, (letters(lowest.cards),)) if isinstance(lowest, c.Return) else None
 
 
 def _consult(deal: Deal, seat: int) -> Option | None:
-    seats = tuple(mate for mate in SEATS if refusal(deal, c.Consult(seat, mate)) is None)
+    seats = tuple(mate for mate in teammates(seat) if refusal(deal, c.Consult(seat, mate)) is None)
     return Option(ActionKind.CONSULT, seats=seats) if seats else None
 
 
 def _suggest(deal: Deal, seat: int) -> Option | None:
-    seats = tuple(mate for mate in SEATS if _may_suggest_to(deal, seat, mate))
+    seats = tuple(mate for mate in teammates(seat) if advice.may_suggest(deal, seat, mate))
     return Option(ActionKind.SUGGEST, seats=seats) if seats else None
 
 
-def _may_suggest_to(deal: Deal, seat: int, mate: int) -> bool:
-    hand = deal.hands[mate]
-    if hand == NO_CARDS:
-        return False
-    single = next(moves.all_sets(hand, frozenset({1})), None)
-    return single is not None and refusal(deal, c.Suggest(seat, mate, moves.cards_of_set(single))) is None
-
-
 def _ask(deal: Deal, seat: int) -> Option | None:
-    if refusal(deal, c.Ask(seat, seat)) is not None:
+    if not advice.may_ask(deal):
         return None
     return Option(ActionKind.ASK, seats=tuple(other for other in SEATS if other != seat))
 
 
-def _order(deal: Deal, seat: int) -> Option | None:
-    window = deal.window
-    asked = window is not None and window.kind is WindowKind.ORDER and window.waiting >> seat & 1
-    return Option(ActionKind.ORDER) if asked and not is_over(deal) else None
-
-
-_SPECIAL = (_lay, _burn, _buy, _discard, _return, _consult, _suggest, _ask, _order)
+def _order(deal: Deal, _: int) -> Option | None:
+    asked = deal.window is not None and deal.window.kind is WindowKind.ORDER
+    return Option(ActionKind.ORDER) if asked else None
 
 
 def hints(deal: Deal, seat: int, sets: list[CardSet]) -> tuple[str, ...]:
