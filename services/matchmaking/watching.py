@@ -52,7 +52,6 @@ class Watches:
             ticket = await self._tickets.find(ticket_id, player_id)
             yield ticket
             if not ticket.has_ended:
-                await self._tickets.beat([ticket_id])
                 yield await end
 
     def wake(self) -> None:

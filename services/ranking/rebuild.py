@@ -20,8 +20,8 @@ from engine.runtime.postgres import reaching
 from services.ranking.fold import Standing, changed
 from services.ranking.journal import Entry, add_newcomers, standing, write
 
-# Whoever enters a result waits until the rebuild is done; readers do not.
-_STOP_ENTRIES: Final = "lock table result, rating in share row exclusive mode"
+# Whoever enters a result writes ratings first, and so waits until the rebuild is done; readers do not.
+_STOP_ENTRIES: Final = "lock table rating in share row exclusive mode"
 _NO_TIMEOUT: Final = "set local statement_timeout to 0"
 _RESULTS: Final = "select ordinal, source, payload from result where ordinal > %s order by ordinal limit %s"
 _RATINGS: Final = "select player_id, mu, sigma, deals, matches, shown from rating"
@@ -56,7 +56,7 @@ async def rebuild(pool: AsyncConnectionPool, read: ReadEntry) -> Rebuilt:
 
 
 async def start_over(pool: AsyncConnectionPool) -> None:
-    """Forget all ratings; the service, when it starts next, counts the stream from its beginning."""
+    """Forget all ratings, as the schema's owner; the service, when it starts next, counts the stream from its beginning."""
     with reaching():
         async with pool.connection() as connection:
             await connection.execute(_FORGET)

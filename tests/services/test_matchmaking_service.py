@@ -7,58 +7,51 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import grpc
 import pytest
 from gouji.engine.v1.facts_pb2 import Fact
-from gouji.matchmaking.v1 import facts_pb2
 from gouji.matchmaking.v1 import matchmaking_pb2 as pb
 from gouji.matchmaking.v1 import matchmaking_pb2_grpc as rpc
-from pydantic import SecretStr
 
-from engine.runtime import subjects
-from engine.runtime.bus import FactMessage
+from deploy.local.nats_server import NatsServer
+from engine.runtime import postgres
 from engine.runtime.bus_nats import NatsBus, NatsOptions
 from engine.runtime.identity import Role
 from services.matchmaking.main import compose
-from services.matchmaking.settings import MatchmakingSettings
 from tests.fixtures.facts import Table
-from tests.fixtures.processes import PUBLIC_KEY, StartFailed, bearer, dialled, running
-from tests.fixtures.schemas import migrated
+from tests.fixtures.processes import StartFailed, bearer, dialled, running
+from tests.fixtures.schemas import as_service, migrated
+from tests.services.matchmaking_players import cancel, found, queue, queue_at_last, settings_for, watched
 from tests.services.matchmaking_replica import Replica
 
 if TYPE_CHECKING:
     Stub = rpc.MatchmakingServiceAsyncStub
 
 
-def settings_for(dsn: str, nats_url: str, **changes: Any) -> MatchmakingSettings:
-    return MatchmakingSettings(
-        postgres_dsn=SecretStr(dsn),
-        nats_servers=nats_url,
-        token_public_keys=PUBLIC_KEY.decode(),
-        matchmaking_sweep=0.05,
-        matchmaking_look=0.05,
-        address_rate=100_000,
-        address_burst=100_000,
-        **changes,
-    )
-
-
 @pytest.fixture
 async def dsn(empty_database: str) -> str:
+    """The database as the service's own role sees it."""
     migrated(empty_database, "matchmaking")
-    return empty_database
+    return as_service(empty_database, "matchmaking")
 
 
 @pytest.fixture
-async def stubs(dsn: str, nats_url: str) -> AsyncIterator[Sequence[Stub]]:
+async def stubs(dsn: str, nats: str) -> AsyncIterator[Sequence[Stub]]:
     """Two replicas on one database and one bus."""
     async with AsyncExitStack() as stack:
-        addresses = [await stack.enter_async_context(running(compose, settings_for(dsn, nats_url))) for _ in range(2)]
+        addresses = [await stack.enter_async_context(running(compose, settings_for(dsn, nats))) for _ in range(2)]
         channels = [await stack.enter_async_context(dialled(address)) for address in addresses]
         yield [rpc.MatchmakingServiceStub(channel) for channel in channels]
+
+
+@pytest.fixture
+async def nats(nats_server: NatsServer, nats_url: str) -> str:
+    """The bus as the service's own account sees it; what a test leaves there is removed."""
+    del nats_url
+    return nats_server.url("matchmaking")
 
 
 @pytest.fixture
@@ -66,39 +59,6 @@ async def bus(nats_url: str) -> AsyncIterator[NatsBus]:
     bus = await NatsBus.connect(NatsOptions((nats_url,)))
     yield bus
     await bus.close()
-
-
-async def queue(stub: Stub, player_id: str, variant_key: str = "shandong") -> pb.Ticket:
-    request = pb.CreateTicketRequest(command_id=str(uuid4()), variant_key=variant_key, deals=4)
-    return (await stub.CreateTicket(request, metadata=bearer(player_id))).ticket
-
-
-async def cancel(stub: Stub, player_id: str, ticket: pb.Ticket) -> pb.Ticket:
-    request = pb.CancelTicketRequest(ticket_id=ticket.ticket_id)
-    return (await stub.CancelTicket(request, metadata=bearer(player_id))).ticket
-
-
-async def watched(stub: Stub, player_id: str, ticket: pb.Ticket) -> list[pb.Ticket]:
-    call = stub.WatchTicket(pb.WatchTicketRequest(ticket_id=ticket.ticket_id), metadata=bearer(player_id))
-    return [response.ticket async for response in call]
-
-
-async def found(bus: NatsBus, count: int) -> list[facts_pb2.MatchFound]:
-    """The matches that the engine hears of; one more than `count` would be noticed."""
-    matches: list[facts_pb2.MatchFound] = []
-    enough = asyncio.Event()
-
-    async def listen(fact: FactMessage) -> None:
-        matches.append(facts_pb2.MatchFound.FromString(fact.payload))
-        if len(matches) >= count:
-            enough.set()
-
-    subscription = await bus.consume(subjects.MATCHES, f"listener-{uuid4()}", listen)
-    if count:
-        await asyncio.wait_for(enough.wait(), 15)
-    await asyncio.sleep(0.2)
-    await subscription.stop()
-    return matches
 
 
 async def test_sixty_players_on_two_replicas_are_each_in_exactly_one_match(stubs: Sequence[Stub], bus: NatsBus) -> None:
@@ -115,7 +75,7 @@ async def test_sixty_players_on_two_replicas_are_each_in_exactly_one_match(stubs
 
 
 async def test_whoever_cancels_while_matches_are_made_hears_one_truth(stubs: Sequence[Stub], bus: NatsBus) -> None:
-    chance = random.Random(5)  # noqa: S311 - a race to repeat, not a secret
+    chance = random.Random(5)
 
     async def play(number: int) -> pb.Ticket:
         stub = stubs[number % 2]
@@ -134,27 +94,25 @@ async def test_whoever_cancels_while_matches_are_made_hears_one_truth(stubs: Seq
 
 
 async def test_a_match_claimed_before_a_crash_is_published_by_whoever_starts_next(
-    dsn: str, nats_url: str, bus: NatsBus
+    dsn: str, nats: str, bus: NatsBus
 ) -> None:
-    async with migrated(dsn, "matchmaking") as pool:
+    async with postgres.pool(dsn, "matchmaking") as pool:
         crashed = Replica(pool)
         await crashed.queue_all([f"p{number}" for number in range(6)])
         await crashed.matcher.sweep()
         assert len(await crashed.announced()) == 1
 
-    async with running(compose, settings_for(dsn, nats_url)):
+    async with running(compose, settings_for(dsn, nats)):
         (match,) = await found(bus, 1)
 
     assert list(match.players) == [f"p{number}" for number in range(6)]
 
 
-async def test_tickets_left_waiting_by_a_crash_are_matched_with_their_age(
-    dsn: str, nats_url: str, bus: NatsBus
-) -> None:
-    async with migrated(dsn, "matchmaking") as pool:
+async def test_tickets_left_waiting_by_a_crash_are_matched_with_their_age(dsn: str, nats: str, bus: NatsBus) -> None:
+    async with postgres.pool(dsn, "matchmaking") as pool:
         tickets = await Replica(pool).queue_all([f"p{number}" for number in range(7)])
 
-    async with running(compose, settings_for(dsn, nats_url)):
+    async with running(compose, settings_for(dsn, nats)):
         (match,) = await found(bus, 1)
 
     assert sorted(match.players) == [ticket.player_id for ticket in tickets[:6]]
@@ -177,16 +135,6 @@ async def test_a_seated_player_is_told_so_until_his_match_ends(stubs: Sequence[S
     assert (await queue_at_last(stubs[1], "p0")).state == pb.TICKET_STATE_WAITING
 
 
-async def queue_at_last(stub: Stub, player_id: str) -> pb.Ticket:
-    """Queue as soon as the service has heard that the player is free."""
-    async with asyncio.timeout(10):
-        while True:
-            try:
-                return await queue(stub, player_id)
-            except grpc.aio.AioRpcError:
-                await asyncio.sleep(0.05)
-
-
 async def test_the_seats_are_drawn(stubs: Sequence[Stub], bus: NatsBus) -> None:
     for number in range(24):
         await queue(stubs[0], f"p{number:02}")
@@ -196,10 +144,10 @@ async def test_the_seats_are_drawn(stubs: Sequence[Stub], bus: NatsBus) -> None:
     assert any(list(match.players) != sorted(match.players) for match in matches)
 
 
-async def test_a_replica_that_stops_sends_watchers_to_the_other(dsn: str, nats_url: str) -> None:
+async def test_a_replica_that_stops_sends_watchers_to_the_other(dsn: str, nats: str) -> None:
     async with AsyncExitStack() as stack:
-        staying = await stack.enter_async_context(running(compose, settings_for(dsn, nats_url)))
-        async with running(compose, settings_for(dsn, nats_url)) as going:
+        staying = await stack.enter_async_context(running(compose, settings_for(dsn, nats)))
+        async with running(compose, settings_for(dsn, nats)) as going:
             stub: Stub = rpc.MatchmakingServiceStub(await stack.enter_async_context(dialled(going)))
             ticket = await queue(stub, "ann")
             watching = asyncio.create_task(watched(stub, "ann", ticket))
@@ -246,7 +194,7 @@ async def test_an_unknown_ticket_is_not_found(stubs: Sequence[Stub]) -> None:
     assert refusal.value.code() is grpc.StatusCode.NOT_FOUND
 
 
-async def test_an_unmigrated_database_is_refused(empty_database: str, nats_url: str) -> None:
+async def test_an_unmigrated_database_is_refused(empty_database: str, nats: str) -> None:
     with pytest.raises(StartFailed):
-        async with running(compose, settings_for(empty_database, nats_url)):
+        async with running(compose, settings_for(empty_database, nats)):
             pass

@@ -17,13 +17,14 @@ from gouji.ranking.v1 import ranking_pb2 as pb
 from gouji.ranking.v1 import ranking_pb2_grpc as rpc
 from pydantic import SecretStr
 
-from engine.runtime import subjects
+from deploy.local.nats_server import NatsServer
+from engine.runtime import postgres, subjects
 from engine.runtime.bus_nats import NatsBus, NatsOptions
 from services.ranking.main import compose, rebuild_ratings, start_over
 from services.ranking.settings import RankingSettings
 from tests.fixtures.facts import Table
 from tests.fixtures.processes import PUBLIC_KEY, StartFailed, bearer, dialled, running
-from tests.fixtures.schemas import migrated
+from tests.fixtures.schemas import as_service, migrated
 
 if TYPE_CHECKING:
     Stub = rpc.RankingServiceAsyncStub
@@ -46,17 +47,25 @@ def settings_for(dsn: str, nats_url: str) -> RankingSettings:
 
 @pytest.fixture
 async def dsn(empty_database: str) -> str:
+    """The database as the service's own role sees it."""
     migrated(empty_database, "ranking")
-    return empty_database
+    return as_service(empty_database, "ranking")
 
 
 @pytest.fixture
-async def stubs(dsn: str, nats_url: str) -> AsyncIterator[Sequence[Stub]]:
+async def stubs(dsn: str, nats: str) -> AsyncIterator[Sequence[Stub]]:
     """Two replicas on one database and one bus."""
     async with AsyncExitStack() as stack:
-        addresses = [await stack.enter_async_context(running(compose, settings_for(dsn, nats_url))) for _ in range(2)]
+        addresses = [await stack.enter_async_context(running(compose, settings_for(dsn, nats))) for _ in range(2)]
         channels = [await stack.enter_async_context(dialled(address)) for address in addresses]
         yield [rpc.RankingServiceStub(channel) for channel in channels]
+
+
+@pytest.fixture
+async def nats(nats_server: NatsServer, nats_url: str) -> str:
+    """The bus as the service's own account sees it; what a test leaves there is removed."""
+    del nats_url
+    return nats_server.url("ranking")
 
 
 @pytest.fixture
@@ -104,7 +113,7 @@ async def board(stub: Stub, page_size: int) -> list[pb.LeaderboardEntry]:
 
 def season(seed: int, *, tables: int, deals: int, players: int) -> list[list[Fact]]:
     """Facts of tables that share players, each table's in order."""
-    chance = random.Random(seed)  # noqa: S311 - a season to replay, not a secret
+    chance = random.Random(seed)
     names = [f"p{number:02}" for number in range(players)]
     games = [Table(uuid4(), chance.sample(names, 6)) for _ in range(tables)]
     return [
@@ -120,7 +129,7 @@ def season(seed: int, *, tables: int, deals: int, players: int) -> list[list[Fac
 
 def interleaved(tables: Sequence[Sequence[Fact]], seed: int) -> list[Fact]:
     """All facts in one order that keeps each table's."""
-    chance = random.Random(seed)  # noqa: S311 - as above
+    chance = random.Random(seed)
     left = [list(facts) for facts in tables]
     told = []
     while any(left):
@@ -129,7 +138,7 @@ def interleaved(tables: Sequence[Sequence[Fact]], seed: int) -> list[Fact]:
 
 
 async def everything(dsn: str) -> list[str]:
-    async with migrated(dsn, "ranking") as pool, pool.connection() as connection:
+    async with postgres.pool(dsn, "ranking") as pool, pool.connection() as connection:
         cursor = await connection.execute("select rating::text from rating order by player_id")
         return [row for (row,) in await cursor.fetchall()]
 
@@ -191,7 +200,7 @@ async def test_the_live_ratings_of_two_replicas_equal_a_rebuild(dsn: str, stubs:
 
 
 async def test_a_service_that_starts_over_counts_the_stream_to_the_same_ratings(
-    dsn: str, nats_url: str, bus: NatsBus
+    dsn: str, empty_database: str, nats: str, bus: NatsBus
 ) -> None:
     tables = season(5, tables=4, deals=3, players=10)
     await tell(bus, interleaved(tables, seed=6))
@@ -199,19 +208,19 @@ async def test_a_service_that_starts_over_counts_the_stream_to_the_same_ratings(
     await tell(bus, [end.finished()])
 
     async def counted() -> list[str]:
-        async with running(compose, settings_for(dsn, nats_url)) as address, dialled(address) as channel:
+        async with running(compose, settings_for(dsn, nats)) as address, dialled(address) as channel:
             await rating_after(rpc.RankingServiceStub(channel), "a", matches=1)
         return await everything(dsn)
 
     first = await counted()
-    await start_over(dsn)
+    await start_over(empty_database)
     assert await everything(dsn) == []
 
     assert await counted() == first
 
 
 async def test_pages_have_neither_gaps_nor_doubles_at_ties(dsn: str, stubs: Sequence[Stub]) -> None:
-    async with migrated(dsn, "ranking") as pool, pool.connection() as connection:
+    async with postgres.pool(dsn, "ranking") as pool, pool.connection() as connection:
         await connection.execute(
             "insert into rating select 'p' || n, 25, 5, 1000 + n % 4, 1, 0 from generate_series(1, 53) as n"
         )
@@ -239,7 +248,7 @@ async def test_the_board_is_best_first_and_then_by_player_id(stubs: Sequence[Stu
 
 
 async def test_a_page_is_never_longer_than_the_bound(dsn: str, stubs: Sequence[Stub]) -> None:
-    async with migrated(dsn, "ranking") as pool, pool.connection() as connection:
+    async with postgres.pool(dsn, "ranking") as pool, pool.connection() as connection:
         await connection.execute("insert into rating select 'p' || n, 25, 5, 0, 1, 0 from generate_series(1, 300) as n")
 
     async def length(page_size: int) -> int:
@@ -286,7 +295,7 @@ async def test_a_poisoned_table_stops_nobody_else(stubs: Sequence[Stub], bus: Na
     assert (await rating_after(stubs[0], "a", deals=2)).deals == 2
 
 
-async def test_an_unmigrated_database_is_refused(empty_database: str, nats_url: str) -> None:
+async def test_an_unmigrated_database_is_refused(empty_database: str, nats: str) -> None:
     with pytest.raises(StartFailed):
-        async with running(compose, settings_for(empty_database, nats_url)):
+        async with running(compose, settings_for(empty_database, nats)):
             pass
