@@ -5,7 +5,6 @@ Law: prints what `engine.rules.variant` holds.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Annotated
 
 import typer
@@ -21,8 +20,14 @@ WIDTH = 200
 def variants(
     key: Annotated[str | None, typer.Argument(help="One variant; all of them without it.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print switches as JSON.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/variants.md.")] = False,
 ) -> None:
     """Show the switches of the named variants, side by side."""
+    if as_markdown:
+        from engine.rules.variants_table import markdown
+
+        typer.echo(markdown(), nl=False)
+        return
     known = _switches()
     if key is not None and key not in known:
         fail(f"no variant is called {key}; there are {', '.join(known)}", code=2)
@@ -34,10 +39,9 @@ def variants(
 
 
 def _switches() -> dict[str, dict[str, str]]:
-    from engine.rules.variant import VARIANTS, Variant, switch_text
+    from engine.rules.variant import SWITCHES, VARIANTS, switch_text
 
-    names = [field.name for field in fields(Variant) if field.name != "key"]
-    return {key: {name: switch_text(variant, name) for name in names} for key, variant in VARIANTS.items()}
+    return {key: {name: switch_text(variant, name) for name in SWITCHES} for key, variant in VARIANTS.items()}
 
 
 def _table(chosen: dict[str, dict[str, str]]) -> Table:
