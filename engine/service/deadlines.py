@@ -26,6 +26,7 @@ Fire = Callable[[UUID, Deadline], Awaitable[None]]
 _AT_ONCE = 64
 _FOUND_AT_ONCE = 1000
 _LONGEST_MS = 60_000
+_SLACK = 1000
 
 
 class Deadlines:
@@ -36,7 +37,7 @@ class Deadlines:
         self._clock = clock
         self._shards = shards
         self._armed: dict[UUID, Deadline] = {}
-        self._queue: list[tuple[int, UUID, Deadline]] = []
+        self._queue: list[tuple[int, UUID, int]] = []
         self._changed = asyncio.Event()
         self._bell = Bell(sweep_ms / 1000)
         self._firing: set[asyncio.Task[None]] = set()
@@ -51,7 +52,8 @@ class Deadlines:
             self._armed.pop(table_id, None)
         elif self._armed.get(table_id) != deadline:
             self._armed[table_id] = deadline
-            heapq.heappush(self._queue, (deadline.at_ms, table_id, deadline))
+            heapq.heappush(self._queue, (deadline.at_ms, table_id, deadline.since_version))
+            self._drop_the_replaced()
             self._changed.set()
 
     async def gained(self, shard: int) -> None:
@@ -97,10 +99,17 @@ class Deadlines:
     def _due(self) -> Iterator[tuple[UUID, Deadline]]:
         """Take what is due out of the queue; what was armed anew or disarmed since is passed over."""
         while self._queue and self._queue[0][0] <= self._clock.now_ms():
-            _, table_id, deadline = heapq.heappop(self._queue)
+            at_ms, table_id, since_version = heapq.heappop(self._queue)
+            deadline = Deadline(at_ms, since_version)
             if self._armed.get(table_id) == deadline:
                 del self._armed[table_id]
                 yield table_id, deadline
+
+    def _drop_the_replaced(self) -> None:
+        """Keep the queue in proportion to what is armed, however often deadlines are replaced."""
+        if len(self._queue) > 2 * len(self._armed) + _SLACK:
+            self._queue = [(one.at_ms, table_id, one.since_version) for table_id, one in self._armed.items()]
+            heapq.heapify(self._queue)
 
     def _next_ms(self) -> int:
         return min(self._queue[0][0] - self._clock.now_ms(), _LONGEST_MS) if self._queue else _LONGEST_MS

@@ -29,6 +29,7 @@ from engine.service.listing import Listing
 from engine.service.orders import Accepted, Order
 from engine.service.standing import every_event
 from engine.service.tables import Tables
+from engine.service.waits import shown_ms
 from engine.store.port import EventStore, StoreUnavailable, StreamNotFound
 
 _log = structlog.get_logger(__name__)
@@ -116,7 +117,7 @@ class Servicer:
 
 def _history(table_id: UUID, missed: Missed) -> engine_pb2.History:
     standing, deadline, _ = missed.look
-    public = wire.public_part(standing.match, envelopes.shown_deadline(deadline))
+    public = wire.public_part(standing.match, shown_ms(standing.match, deadline))
     return engine_pb2.History(
         audience=envelopes.audience_name(missed.audience),
         events=[envelopes.versioned(step, missed.audience) for step in missed.steps],

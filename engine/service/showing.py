@@ -19,6 +19,7 @@ from engine.service import wire
 from engine.service.envelopes import wire as envelopes
 from engine.service.measures import Measures
 from engine.service.standing import Step
+from engine.service.waits import shown_ms
 from engine.store.port import Deadline
 
 _log = structlog.get_logger(__name__)
@@ -35,7 +36,8 @@ class Showing:
 
     async def show(self, table_id: UUID, steps: Sequence[Step], deadline: Deadline | None) -> None:
         """Send every audience its update."""
-        public = wire.public_part(steps[-1].standing.match, envelopes.shown_deadline(deadline))
+        table = steps[-1].standing.match
+        public = wire.public_part(table, shown_ms(table, deadline))
         for audience in AUDIENCES:
             subject = subjects.live(table_id, envelopes.audience_name(audience))
             await self._send(subject, envelopes.live(table_id, steps, audience, public))

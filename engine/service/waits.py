@@ -61,6 +61,11 @@ def full_time(table: Match, now_ms: int, spans: Spans) -> int:
     return now_ms + _span(table, spans)
 
 
+def shown_ms(table: Match, deadline: Deadline | None) -> int:
+    """A deadline as players are shown it, Unix milliseconds; 0 when nobody but the house is waited for, if anybody."""
+    return 0 if deadline is None or is_houses_turn(table) else deadline.at_ms
+
+
 def was_down(table: Match, deadline: Deadline, now_ms: int, steady_since_ms: int, spans: Spans) -> bool:
     """Whether the house was out of reach when this deadline passed, or just before it, so that it must not count.
 

@@ -73,6 +73,7 @@ async def check(site: EngineSite, callers: Callers) -> None:
             truth |= {one.version: one.SerializeToString(deterministic=True) for one in history.events}
         assert forms(callers.shown[audience]).items() <= truth.items()
     assert await callers.is_in(view_pb2.TABLE_PHASE_FINISHED)
+    assert not site.outcry()
 
 
 async def test_an_engine_killed_in_the_middle_of_a_deal_loses_nothing(site: EngineSite, bus: Bus) -> None:

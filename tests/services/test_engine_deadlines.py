@@ -120,6 +120,15 @@ async def test_a_new_leader_finds_the_deadlines_of_tables_that_it_has_not_loaded
     assert (TABLE, deadline) in fired.all
 
 
+async def test_deadlines_that_are_replaced_again_and_again_leave_nothing_behind(shards: Shards) -> None:
+    deadlines = deadlines_of(shards)
+    for since in range(20_000):
+        deadlines.arm(TABLE, soon(60_000, since))
+
+    assert len(deadlines) == 1
+    assert len(deadlines._queue) < 2000
+
+
 async def test_thousands_of_deadlines_at_once_are_all_fired_and_leave_nothing_behind(shards: Shards) -> None:
     deadlines, fired = deadlines_of(shards), Fired()
     async with running(deadlines, fired):

@@ -17,6 +17,7 @@ from deploy.local.postgres_server import PostgresServer
 from deploy.local.process import ChildProcess
 
 _PASSWORDS = {"engine": "engine-of-a-test"}
+_OUTCRIES = ("quarantined", "critical", "never retrieved", "Traceback", "facts parked")
 _QUICK = {
     "GOUJI_LEASE_TTL_MS": "2000",
     "GOUJI_LEASE_RENEW_MS": "500",
@@ -60,6 +61,11 @@ class EngineSite:
         child.start()
         self.engines.append(child)
         return child
+
+    def outcry(self) -> list[str]:
+        """What the engines logged that must never be logged."""
+        lines = (line for child in self.engines for line in child.log.read_text().splitlines())
+        return [line for line in lines if any(cry in line for cry in _OUTCRIES)]
 
     def stop(self) -> None:
         """Stop everything."""

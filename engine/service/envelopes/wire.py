@@ -20,7 +20,7 @@ from engine.service import wire
 from engine.service.codec import to_message
 from engine.service.facts import FactEvent
 from engine.service.standing import Step
-from engine.store.port import Deadline, OutboxEntry
+from engine.store.port import OutboxEntry
 
 PUBLIC = "public"
 
@@ -44,11 +44,6 @@ def versioned(step: Step, audience: int | None) -> table_pb2.VersionedEvent:
     """An event at its version in the form for this audience."""
     form = wire.form(step.event, audience)
     return table_pb2.VersionedEvent(version=step.standing.version, at_ms=step.at_ms, event=form)
-
-
-def shown_deadline(deadline: Deadline | None) -> int:
-    """A deadline as views tell it: Unix milliseconds, 0 for none."""
-    return deadline.at_ms if deadline else 0
 
 
 def facts(table_id: UUID, steps: Sequence[Step]) -> tuple[OutboxEntry, ...]:
