@@ -56,6 +56,11 @@ def sets_to_lay(deal: Deal, seat: int) -> list[CardSet]:
     return sorted(found, key=strength_order)
 
 
+def fails(deal: Deal, seat: int, one: CardSet) -> bool:
+    """Whether laying this set is allowed but fails a bluffing burner (R5.8, R14.9)."""
+    return burn.is_false(deal, seat, cards_of_set(one))
+
+
 def sets_to_burn_with(deal: Deal, seat: int) -> list[CardSet]:
     """All covering sets that the seat may declare in the open window, in the order of R4.11."""
     if deal.window is None or deal.window.kind not in (WindowKind.BURN, WindowKind.COUNTER):

@@ -17,7 +17,7 @@ from engine.rules.events import Phase, WindowKind
 from engine.rules.legality import refusal
 from engine.rules.seats import SEATS, has, teammates
 from engine.rules.sets import CardSet
-from engine.rules.state import Deal, Window, is_over, turn
+from engine.rules.state import Deal, Window, is_burner, is_over, turn
 
 
 class ActionKind(StrEnum):
@@ -119,7 +119,8 @@ def _acting(deal: Deal, seat: int) -> tuple[Option, ...]:
 
 def _lay(deal: Deal, seat: int) -> Option | None:
     sets = moves.sets_to_lay(deal, seat)
-    return Option(ActionKind.LAY, hints(deal, seat, sets)) if sets else None
+    safe = [one for one in sets if not moves.fails(deal, seat, one)] if is_burner(deal, seat) else sets
+    return Option(ActionKind.LAY, hints(deal, seat, safe)) if sets else None
 
 
 def _burn(deal: Deal, seat: int) -> Option | None:
