@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import nats
 import pytest
+from prometheus_client import CollectorRegistry
 
 from deploy.local.nats_server import NatsServer
 from engine.runtime import subjects
@@ -154,6 +155,29 @@ async def test_the_limits_of_a_stream_that_is_there_are_brought_up_to_date(nats_
     assert config.max_bytes == 1 << 28
     await bus.close()
     await operator.close()
+
+
+async def test_lost_links_and_facts_are_counted(nats_server: NatsServer, nats_url: str) -> None:
+    registry, tries = CollectorRegistry(), list[FactMessage]()
+    bus = await NatsBus.connect(NatsOptions((nats_url,), pause=0.05), registry)
+    done = asyncio.Event()
+
+    async def take_the_second_time(fact: FactMessage) -> None:
+        tries.append(fact)
+        if len(tries) == 1:
+            raise ValueError("not yet")
+        asyncio.get_running_loop().call_soon(done.set)
+
+    await bus.publish_fact(subjects.rating("ann"), b"", event_id="one")
+    await bus.consume(subjects.RATINGS, "reader", take_the_second_time)
+    await done.wait()
+    await crash_and_recover(nats_server, down=0.1)
+    await published_at_last(bus, subjects.rating("bob"), 1, 0)
+    await bus.close()
+
+    assert registry.get_sample_value("gouji_bus_disconnects_total") == 1
+    assert registry.get_sample_value("gouji_bus_facts_total", {"durable": "reader", "result": "failed"}) == 1
+    assert (registry.get_sample_value("gouji_bus_facts_total", {"durable": "reader", "result": "taken"}) or 0) >= 1
 
 
 async def test_a_full_stream_refuses_a_fact_rather_than_lose_an_older_one(nats_url: str, bus: NatsBus) -> None:
