@@ -54,6 +54,8 @@ class DialOptions:
             ("grpc.max_receive_message_length", self.most_received),
             ("grpc.keepalive_time_ms", self.keepalive),
             ("grpc.keepalive_timeout_ms", self.keepalive_within),
+            # gRPC waits for the longer of the two, and by itself this one is a minute.
+            ("grpc.http2.ping_timeout_ms", self.keepalive_within),
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.max_pings_without_data", 0),
             ("grpc.initial_reconnect_backoff_ms", 200),

@@ -75,6 +75,8 @@ class ServerOptions:
             ("grpc.max_metadata_size", 16 * 1024),
             ("grpc.keepalive_time_ms", self.keepalive),
             ("grpc.keepalive_timeout_ms", self.keepalive_within),
+            # gRPC waits for the longer of the two, and by itself this one is a minute.
+            ("grpc.http2.ping_timeout_ms", self.keepalive_within),
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
             ("grpc.so_reuseport", 0),

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -16,9 +18,12 @@ from gouji.table.v1 import table_pb2_grpc as rpc
 
 from engine.runtime import subjects
 from engine.runtime.bus_memory import Broker, MemoryBus
+from engine.runtime.grpc_server import ServerOptions
 from engine.runtime.limits import Rate
 from engine.runtime.uuid7 import uuid7
 from services.bots.faults import reason_of
+from services.table.servicer import SERVICE
+from tests.support.proxy import FaultyProxy
 from tests.support.scripted_engine import ScriptedEngine, accepted
 from tests.support.table_server import PLENTY, TableServer, table_server
 from tests.support.viewer import until
@@ -437,3 +442,74 @@ async def test_a_client_that_does_not_read_is_cut_and_the_service_lives_on(
         await until(house.cut)
 
     assert (await house.anna.Act(house.act())).outcome.HasField("accepted")
+
+
+async def test_a_player_whose_link_dies_without_a_word_is_offline_within_the_keepalive(house: House) -> None:
+    options = ServerOptions(keepalive=1000, keepalive_within=500)
+    async with (
+        table_server(MemoryBus(house.broker), options=options) as server,
+        FaultyProxy(server.server.port) as proxy,
+        server.channel("anna") as annas,
+        server.channel("boris", port=proxy.port) as boriss,
+    ):
+        anna, boris = rpc.TableServiceStub(annas).Play(), rpc.TableServiceStub(boriss).Play()
+        for call in (anna, boris):
+            await call.write(pb.PlayRequest(join=pb.Join(table_id=house.table_id)))
+            await call.read()
+        await nth(anna, "update", lambda response: seats_connected(response) == [0, 1])
+        proxy.swallow()
+        async with asyncio.timeout(5):
+            await nth(anna, "update", lambda response: seats_connected(response) == [0])
+
+
+def seats_connected(response: pb.PlayResponse) -> list[int]:
+    return [seat.seat for seat in response.update.view.public.seats if seat.connected]
+
+
+METHODS = ("OpenTable", "ListTables", "TakeSeat", "LeaveSeat", "SetReady", "Act", "GetView", "ExportDeal")
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_bytes_of_any_kind_get_a_status_and_kill_nothing(house: House, method: str) -> None:
+    chance = random.Random(method)
+    valid = house.act(action=LAY).SerializeToString()
+    async with house.server.channel("anna") as channel:
+        call: Any = channel.unary_unary(f"/{SERVICE}/{method}")
+        for size in range(60):
+            noise = chance.randbytes(size) if size % 2 else spoilt(valid, chance)
+            with contextlib.suppress(grpc.aio.AioRpcError):
+                await call(noise)
+        assert house.server.internal_errors() == 0
+
+    assert (await house.anna.Act(house.act())).outcome.HasField("accepted")
+
+
+async def test_streams_of_any_bytes_get_a_status_and_kill_nothing(house: House) -> None:
+    chance = random.Random(5)
+    join = pb.PlayRequest(join=pb.Join(table_id=house.table_id)).SerializeToString()
+    move = pb.PlayRequest(move=pb.Move(command_id=str(uuid4()), action=LAY)).SerializeToString()
+    async with house.server.channel("anna") as channel:
+        for _ in range(60):
+            call: Any = channel.stream_stream(f"/{SERVICE}/Play")()
+            with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                await call.write(join if chance.random() < 0.8 else spoilt(join, chance))
+                for _ in range(3):
+                    await call.write(spoilt(move, chance))
+                await call.done_writing()
+                async with asyncio.timeout(2):
+                    await read_all(call)
+        assert house.server.internal_errors() == 0
+    await until(lambda: house.server.watchers.tables == 0)
+
+
+async def read_all(call: Any) -> None:
+    while await call.read() is not grpc.aio.EOF:
+        pass
+
+
+def spoilt(message: bytes, chance: random.Random) -> bytes:
+    """A message with a few of its bytes changed."""
+    changed = bytearray(message)
+    for _ in range(chance.randrange(1, 5)):
+        changed[chance.randrange(len(changed))] = chance.randrange(256)
+    return bytes(changed)

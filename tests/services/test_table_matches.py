@@ -107,7 +107,7 @@ async def test_six_house_players_on_three_replicas_play_a_match_to_its_end(house
 
 async def test_a_match_goes_on_while_streams_break_all_the_time(house: House) -> None:
     table_id = await house.opened()
-    chance = random.Random(7)  # noqa: S311 - chosen by a seed, so that it can be done again
+    chance = random.Random(7)
 
     async def break_streams() -> None:
         while True:

@@ -52,13 +52,22 @@ class TableServer:
         """Where it listens."""
         return f"127.0.0.1:{self.server.port}"
 
+    def internal_errors(self) -> int:
+        """How many calls ended for no reason that a caller is told."""
+        metrics = (sample for family in self.registry.collect() for sample in family.samples)
+        return sum(
+            int(sample.value)
+            for sample in metrics
+            if sample.name == "gouji_grpc_calls_total" and sample.labels["code"] in {"INTERNAL", "UNKNOWN"}
+        )
+
     @asynccontextmanager
-    async def channel(self, subject: str | None) -> AsyncIterator[grpc.aio.Channel]:
+    async def channel(self, subject: str | None, port: int | None = None) -> AsyncIterator[grpc.aio.Channel]:
         """A player's channel; None for somebody without a token."""
         bearer = None if subject is None else token(subject)
         # Without gRPC's own retries, so that a test sees every answer.
         channel = grpc.aio.insecure_channel(
-            self.target,
+            f"127.0.0.1:{port or self.server.port}",
             options=[("grpc.enable_retries", 0)],
             interceptors=bearing(lambda: bearer) if bearer else (),
         )
@@ -70,13 +79,13 @@ class TableServer:
 
 @asynccontextmanager
 async def table_server(
-    bus: Bus, *, bounds: Bounds = PLENTY, patience: Patience = HASTY, port: int = 0
+    bus: Bus, *, bounds: Bounds = PLENTY, patience: Patience = HASTY, options: ServerOptions | None = None
 ) -> AsyncIterator[TableServer]:
     """Serve for a while."""
     life, registry = Lifecycle(), CollectorRegistry()
     verifier = Verifier([PUBLIC], "gouji", SystemClock())
     door = Door(verifier, DoorBounds(player=WIDE, address=WIDE), DoorMeasures(registry), SystemClock())
-    server = GrpcServer(ServerOptions(port=port), [door])
+    server = GrpcServer(options or ServerOptions(), [door])
     watchers = start_table(life, bus, server, patience=patience, bounds=bounds, registry=registry)
     await server.start()
     life.on_stop("server", lambda: server.stop(0.1))
