@@ -38,6 +38,9 @@ from engine.service.witness import Witness
 from engine.store.port import EventStore
 from engine.store.postgres import PostgresEventStore
 
+SERVICE = "gouji.engine.v1.Engine"
+"""The name under which the engine's health is told; nothing else is served there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Engine:
@@ -104,9 +107,8 @@ async def compose(life: Lifecycle, settings: EngineSettings) -> None:
     bus = await parts.start_bus(life, settings, "gouji-engine", registry)
     engine = await start_engine(life, store, bus, terms=settings.terms(), registry=registry)
     server = GrpcServer(ServerOptions(settings.grpc_host, settings.grpc_port), ())
-    server.add("gouji.engine.v1.Engine", lambda _: None, Canary(bus, engine.shards).sings)
-    await server.start()
-    life.on_stop("health", lambda: server.stop(grace=1.0))
+    server.add(SERVICE, lambda _: None, Canary(bus, engine.shards).sings)
+    await parts.start_server(life, server, settings.grace)
 
 
 def main() -> None:

@@ -46,7 +46,7 @@ _log = structlog.get_logger(__name__)
 
 _ATTEMPTS = 4
 _ANSWERS = 64
-_RECENT = 64
+_RECENT = 32
 
 
 class Show(Protocol):

@@ -5,12 +5,14 @@ import signal
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
+from gouji.engine.v1 import facts_pb2
 from gouji.game.v1 import view_pb2
 
-from engine.runtime.bus import Bus
+from engine.runtime import subjects
+from engine.runtime.bus import Bus, FactMessage
 from engine.runtime.bus_nats import NatsBus, NatsOptions
 from engine.store.chain import first_break
 from engine.store.postgres import PostgresEventStore
@@ -73,7 +75,27 @@ async def check(site: EngineSite, callers: Callers) -> None:
             truth |= {one.version: one.SerializeToString(deterministic=True) for one in history.events}
         assert forms(callers.shown[audience]).items() <= truth.items()
     assert await callers.is_in(view_pb2.TABLE_PHASE_FINISHED)
+    await check_facts(callers)
     assert not site.outcry()
+
+
+async def check_facts(callers: Callers) -> None:
+    """Every fact of the table is on the bus once, in order."""
+    positions: list[int] = []
+    last = asyncio.Event()
+
+    async def note(message: FactMessage) -> None:
+        fact = facts_pb2.Fact.FromString(message.payload)
+        positions.append(fact.position)
+        if fact.HasField("match_finished"):
+            last.set()
+
+    subscription = await callers.bus.consume(subjects.fact(callers.table_id), uuid4().hex, note)
+    async with asyncio.timeout(20):
+        await last.wait()
+    await asyncio.sleep(0.1)
+    await subscription.stop()
+    assert positions == list(range(1, len(positions) + 1))
 
 
 async def test_an_engine_killed_in_the_middle_of_a_deal_loses_nothing(site: EngineSite, bus: Bus) -> None:

@@ -332,6 +332,27 @@ async def test_every_append_is_one_message_to_each_of_the_seven_audiences(bench:
     assert all(spans[audience] == spans["public"] for audience in AUDIENCES)
 
 
+async def test_nobody_is_shown_a_hand_a_seed_or_a_deck_that_is_not_his_while_the_deal_runs(bench: Bench) -> None:
+    callers = bench.callers()
+    await callers.watch()
+    await callers.open_with_six()
+    await callers.all_ready()
+    await callers.play(30)
+    hands = [(await callers.view(player)).private.hand for player in PLAYERS]
+    await asyncio.sleep(0.05)
+
+    for audience in AUDIENCES:
+        shown = b"".join(update.SerializeToString() for update in callers.shown[audience])
+        others = [hand for seat, hand in enumerate(hands) if audience != f"seat{seat}"]
+        assert not any(hand.encode() in shown for hand in others)
+        for update in callers.shown[audience]:
+            for event in update.events:
+                started, dealt_cards = event.event.deal_started, event.event.cards_dealt
+                assert not any(started.HasField(field) for field in ("seed", "deck", "contributions"))
+                visible = [seat for seat, hand in enumerate(dealt_cards.hands) if hand.HasField("cards")]
+                assert visible in ([], [int(audience[-1])] if audience != "public" else [])
+
+
 async def test_a_player_without_a_seat_is_the_public_whatever_he_asks_for(dealt: Callers) -> None:
     history = await dealt.history("gong")
 

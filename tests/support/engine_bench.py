@@ -168,16 +168,22 @@ class Callers:
         return done
 
     async def _whose_turn(self) -> tuple[str, action_pb2.Action] | None:
-        public = (await self.view("nobody")).public
-        if public.phase != view_pb2.TABLE_PHASE_PLAYING:
-            return None
+        while True:
+            view = await self.view("nobody")
+            if view.public.phase != view_pb2.TABLE_PHASE_PLAYING:
+                return None
+            if turn := await self._who_can_act(view.public):
+                return turn
+            # Time may have run out while we looked; a table that stands still must let somebody act.
+            assert (await self.view("nobody")).version != view.version, f"nobody can act: {view.public}"
+
+    async def _who_can_act(self, public: view_pb2.PublicView) -> tuple[str, action_pb2.Action] | None:
         seats = [public.turn] if public.HasField("turn") else list(public.window.waiting)
         for seat in seats:
             player = public.seats[seat].player_id
-            action = chosen((await self.view(player)).private)
-            if action is not None:
+            if action := chosen((await self.view(player)).private):
                 return player, action
-        raise AssertionError(f"nobody can act: {public}")
+        return None
 
     async def is_in(self, phase: view_pb2.TablePhase.ValueType) -> bool:
         """Whether the table is in this phase."""
