@@ -9,15 +9,16 @@ or when an operator releases its source. Trouble with the database is no poison:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Generic, TypeVar
 
 import psycopg
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
+from psycopg.rows import TupleRow, class_row
 from psycopg_pool import AsyncConnectionPool
 
 from engine.runtime.bus import FactMessage
@@ -47,7 +48,12 @@ _OF_SOURCE = "select sequence, payload from parked where source = %s order by po
 _UNPARK = "delete from parked where source = %s and sequence = %s"
 _SOURCES = "select count(distinct source) from parked"
 
+_PARKED_FACTS = """
+select source, position, complaint, parked_at from parked order by source, position, sequence limit %s
+"""
+
 _UNREADABLE = 0
+_LISTED_AT_ONCE = 1000
 _RELEASED_AT_ONCE = 1000
 
 Fact = TypeVar("Fact")
@@ -63,6 +69,16 @@ class Arrival(Generic[Fact]):
 
     position: int
     fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedFact:
+    """A fact set aside, and why."""
+
+    source: str
+    position: int
+    complaint: str
+    parked_at: datetime
 
 
 Reader = Callable[[FactMessage], Arrival[Fact]]
@@ -141,6 +157,12 @@ class Intake(Generic[Fact]):
             _log.exception("fact stays parked", source=message.subject, sequence=message.sequence)
             return False
         return True
+
+    async def parked(self) -> Sequence[ParkedFact]:
+        """List what is set aside, by source and position; at most a thousand facts."""
+        async with self._pool.connection() as connection, connection.cursor(row_factory=class_row(ParkedFact)) as rows:
+            await rows.execute(_PARKED_FACTS, (_LISTED_AT_ONCE,))
+            return await rows.fetchall()
 
     async def measure(self) -> None:
         """Count again how many sources have facts set aside."""

@@ -8,7 +8,21 @@ from __future__ import annotations
 
 import typer
 
-from services.cli import cases, health, migrate, partitions, replay, serve, simulate, token, up, variants, verify
+from services.cli import (
+    cases,
+    facts,
+    health,
+    migrate,
+    partitions,
+    ratings,
+    replay,
+    serve,
+    simulate,
+    token,
+    up,
+    variants,
+    verify,
+)
 from services.cli.demo.command import demo
 
 app = typer.Typer(
@@ -22,6 +36,8 @@ app.command()(demo)
 app.command()(serve.serve)
 app.command()(migrate.migrate)
 app.command()(partitions.partitions)
+app.command()(facts.facts)
+app.command()(ratings.ratings)
 app.command()(health.health)
 app.command()(token.token)
 app.command()(cases.cases)

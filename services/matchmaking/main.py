@@ -82,7 +82,7 @@ async def start_matchmaking(
         unopened_s=settings.matchmaking_unopened,
         kept_s=settings.matchmaking_kept,
     )
-    intake = Intake(pool, wire.seating_from_fact, seating.follow, IntakeMeasures(registry, NAME))
+    intake = new_intake(pool, registry)
     life.spawn("outbox", relay.run())
     life.spawn("matcher", matcher.run())
     life.spawn("keeper", keeper.run())
@@ -90,6 +90,11 @@ async def start_matchmaking(
     facts = await bus.consume(subjects.FACTS, NAME, intake.take)
     life.on_stop("facts", facts.stop)
     return Matchmaking(Office(tickets, policy, matcher, watches, measures), watches, intake)
+
+
+def new_intake(pool: AsyncConnectionPool, registry: CollectorRegistry) -> Intake[seating.SeatingFact]:
+    """Make the intake of who sits where; operators use one of their own to look at parked facts and release them."""
+    return Intake(pool, wire.seating_from_fact, seating.follow, IntakeMeasures(registry, NAME))
 
 
 def add_to(server: GrpcServer, matchmaking: Matchmaking, is_ready: IsReady) -> None:

@@ -45,13 +45,7 @@ async def start_ranking(
 ) -> Ranking:
     """Start the service on this schema and this bus, in whatever process it may be."""
     relay = OutboxRelay(pool, bus, RelayMeasures(registry, NAME))
-    intake = Intake(
-        pool,
-        wire.entry_from_fact,
-        Journal(wire.announce).enter,
-        IntakeMeasures(registry, NAME),
-        patience=settings.ranking_patience,
-    )
+    intake = new_intake(pool, registry, settings.ranking_patience)
 
     async def take(fact: FactMessage) -> None:
         await intake.take(fact)
@@ -61,6 +55,12 @@ async def start_ranking(
     facts = await bus.consume(subjects.FACTS, await rebuild.consumer_name(pool), take)
     life.on_stop("facts", facts.stop)
     return Ranking(Board(pool), intake)
+
+
+def new_intake(pool: AsyncConnectionPool, registry: CollectorRegistry, patience: int = 1) -> Intake[Entry]:
+    """Make the intake of results; operators use one of their own to look at parked facts and release them."""
+    effect = Journal(wire.announce).enter
+    return Intake(pool, wire.entry_from_fact, effect, IntakeMeasures(registry, NAME), patience=patience)
 
 
 def add_to(server: GrpcServer, ranking: Ranking, is_ready: IsReady) -> None:

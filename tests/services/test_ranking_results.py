@@ -166,7 +166,7 @@ async def test_a_match_is_counted_and_moves_no_rating(ranking_pool: AsyncConnect
 
 def season(seed: int, tables: int = 6, deals: int = 5) -> list[list[facts_pb2.Fact]]:
     """Facts of tables that share players."""
-    chance = random.Random(seed)  # noqa: S311 - a season to replay, not a secret
+    chance = random.Random(seed)
     players = [f"p{number}" for number in range(14)]
     facts = []
     for _ in range(tables):

@@ -1,0 +1,34 @@
+"""`gouji ratings`: make the ratings anew from what they are a fold of.
+
+Law: calls the ranking service's own rebuild, as the owner of its schema, and tells what it did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from services.cli.output import OUT, fail
+
+
+def ratings(
+    dsn: Annotated[str, typer.Option(envvar="GOUJI_OWNER_DSN", help="The database, as the owner of its schemas.")],
+    from_stream: Annotated[
+        bool, typer.Option("--from-stream", help="Forget them; ranking, stopped now, counts all facts when it starts.")
+    ] = False,
+) -> None:
+    """Fold the journal of counted results again and mend the ratings that differ, also while ranking runs."""
+    from engine.runtime.faults import Unavailable
+    from services.ranking import main as ranking
+
+    try:
+        if from_stream:
+            asyncio.run(ranking.start_over(dsn))
+            OUT.print("forgotten; start ranking to count again")
+            return
+        rebuilt = asyncio.run(ranking.rebuild_ratings(dsn))
+    except Unavailable as failure:
+        fail(failure.detail)
+    OUT.print(f"{rebuilt.results} results, {rebuilt.players} players, {rebuilt.mended} mended")
