@@ -30,6 +30,7 @@ FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 CALM_S = 60.0
 PARTITIONS_S = 3600.0
+PARTITIONS_AGAIN_S = 60.0
 
 log = structlog.get_logger()
 
@@ -71,6 +72,26 @@ class Watched:
             log.info("child_started", child=self.name)
 
 
+@dataclass(slots=True)
+class Upkeep:
+    """Room in the log for the coming days, made every hour; sooner again when the database was out of reach."""
+
+    make_room: Callable[[], object]
+    due: float = field(default_factory=lambda: time.monotonic() + PARTITIONS_S)
+
+    def look(self, now: float) -> None:
+        """Make room when it is time."""
+        if now < self.due:
+            return
+        try:
+            self.make_room()
+        except psycopg.OperationalError as failure:
+            self.due = now + PARTITIONS_AGAIN_S
+            log.warning("no_partitions_made", reason=str(failure))
+        else:
+            self.due = now + PARTITIONS_S
+
+
 class Stack:
     """One installation.
 
@@ -104,14 +125,12 @@ class Stack:
 
     def watch(self, until: Event) -> None:
         """Start again what ends by itself and keep room in the log for the coming days, until the event is set."""
-        due = time.monotonic() + PARTITIONS_S
+        upkeep = Upkeep(lambda: schemas.add_partitions(self.installation.database()))
         while not until.wait(POLL_S):
             now = time.monotonic()
             for child in self._watched:
                 child.look(now)
-            if now >= due:
-                due = now + PARTITIONS_S
-                self._add_partitions()
+            upkeep.look(now)
 
     def stop(self) -> None:
         """Stop services, then the servers that they use; harmless when repeated."""
@@ -146,12 +165,6 @@ class Stack:
         schemas.migrate(dsn)
         schemas.let_in(dsn, self.installation.database_passwords)
         self.installation.write_operator_settings()
-
-    def _add_partitions(self) -> None:
-        try:
-            schemas.add_partitions(self.installation.database())
-        except psycopg.OperationalError as failure:
-            log.warning("no_partitions_made", reason=str(failure))
 
     def _start_service(self, name: str) -> None:
         command = [sys.executable, "-m", "services.cli", "serve", name, "--with-parent"]

@@ -28,6 +28,7 @@ from engine.service.listing import Listing
 from engine.service.matches_client import DURABLE, Matches
 from engine.service.measures import Measures
 from engine.service.outbox import Outbox
+from engine.service.room import Room
 from engine.service.servicer import Servicer
 from engine.service.settings import EngineSettings, EngineTerms
 from engine.service.shards import Shards
@@ -40,6 +41,8 @@ from engine.store.postgres import PostgresEventStore
 
 SERVICE = "gouji.engine.v1.Engine"
 """The name under which the engine's health is told; nothing else is served there."""
+LOG = "gouji.engine.v1.Log"
+"""The name under which it is told whether the log has room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class Engine:
     tables: Tables
     deadlines: Deadlines
     outbox: Outbox
+    measures: Measures
 
 
 async def start_engine(
@@ -94,7 +98,7 @@ async def start_engine(
     measures.leases.set_function(lambda: len(shards.held()))
     measures.live_tables.set_function(lambda: len(tables))
     measures.quarantined.set_function(lambda: len(tables.quarantined()))
-    engine = Engine(shards, tables, deadlines, outbox)
+    engine = Engine(shards, tables, deadlines, outbox, measures)
     await _run(life, engine, doors, servicer, bus)
     return engine
 
@@ -108,6 +112,8 @@ async def compose(life: Lifecycle, settings: EngineSettings) -> None:
     engine = await start_engine(life, store, bus, terms=settings.terms(), registry=registry)
     server = GrpcServer(ServerOptions(settings.grpc_host, settings.grpc_port), ())
     server.add(SERVICE, lambda _: None, Canary(bus, engine.shards).sings)
+    room = Room(store.partition_days_ahead, SystemClock(), engine.measures.partition_days_ahead)
+    server.add(LOG, lambda _: None, room.is_enough)
     await parts.start_server(life, server, settings.grace)
 
 

@@ -44,3 +44,6 @@ class Measures:
         self.outbox_parked = Gauge(
             "gouji_engine_outbox_parked_tables", "Tables whose facts contradict the bus.", registry=registry
         )
+        self.partition_days_ahead = Gauge(
+            "gouji_engine_partition_days_ahead", "Days after today that have room in the log.", registry=registry
+        )

@@ -1,5 +1,7 @@
+import psycopg
+
 from deploy.local.process import ServerFailed
-from deploy.local.stack import CALM_S, FIRST_PAUSE_S, Watched
+from deploy.local.stack import CALM_S, FIRST_PAUSE_S, PARTITIONS_AGAIN_S, PARTITIONS_S, Upkeep, Watched
 
 
 class Child:
@@ -65,3 +67,28 @@ def test_a_child_that_ran_calmly_is_trusted_again() -> None:
     watch.look(CALM_S + 1)
 
     assert watch.pause_s == FIRST_PAUSE_S
+
+
+def test_room_in_the_log_is_made_every_hour() -> None:
+    made: list[int] = []
+    upkeep = Upkeep(lambda: made.append(1), due=PARTITIONS_S)
+
+    for minute in range(60 * 24):
+        upkeep.look(minute * 60.0)
+
+    assert len(made) == 23
+
+
+def test_room_that_could_not_be_made_is_made_as_soon_as_the_database_is_back() -> None:
+    tries: list[int] = []
+
+    def out_of_reach() -> None:
+        tries.append(1)
+        raise psycopg.OperationalError
+
+    upkeep = Upkeep(out_of_reach, due=0.0)
+    upkeep.look(0.0)
+    upkeep.make_room = lambda: tries.append(2)
+    upkeep.look(PARTITIONS_AGAIN_S)
+
+    assert tries == [1, 2]
