@@ -6,6 +6,8 @@ is well, 1 when what was asked does not hold, 2 when it was asked wrongly. They 
 
 from __future__ import annotations
 
+import os
+
 import typer
 
 from services.cli import (
@@ -49,4 +51,6 @@ app.command()(simulate.simulate)
 
 def main() -> None:
     """Run the command line."""
+    # Supervisors start children by fork while gRPC runs; its own fork handlers would crash such a child now and then.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     app()

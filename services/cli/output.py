@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 OUT = Console(highlight=False, soft_wrap=True)
 ERR = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -22,5 +23,5 @@ def print_json(value: object) -> None:
 
 def fail(sentence: str, *, code: int = 1) -> NoReturn:
     """Say why on standard error and exit."""
-    ERR.print(f"[bold red]error:[/] {sentence}", markup=True)
+    ERR.print(f"[bold red]error:[/] {escape(sentence)}")
     raise typer.Exit(code)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from services.cli.output import ERR, OUT, fail, print_json
 
@@ -104,7 +105,7 @@ def _show(evening: Evening, proof: Proof, seconds: float, *, as_json: bool) -> N
         return
     OUT.print(table_of(evening))
     for problem in proof.problems[:20]:
-        OUT.print(f"[red]✗[/] {problem}")
+        OUT.print(f"[red]✗[/] {escape(problem)}")
     verdict = "[green]everything held[/]" if not proof.problems else f"[red]{len(proof.problems)} problems[/]"
     OUT.print(
         f"table {evening.table_id}: {proof.versions} events, {len(evening.witnessed)} live states compared with the log, "
