@@ -19,7 +19,7 @@ _TRIES = 12
 
 def play_out(played: LoggedTable, seed: object) -> None:
     """Play the running deal to its end, carelessly; who finds nothing runs out of time."""
-    chance = Random(str(seed))  # noqa: S311 - players may be guessed
+    chance = Random(str(seed))
     while played.match.phase.value == "playing":
         deal = played.match.deal
         assert deal is not None
