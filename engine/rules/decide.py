@@ -208,7 +208,7 @@ def _judge_last(draft: Draft, command: c.JudgeLast) -> None:
     seat = command.seat
     draft.tell(e.JudgedLast(seat, command.reason))
     burn.end_without_debts(draft, seat)
-    advice.lapse(draft, seat) if draft.deal.advice.order else None
+    windows.forget_order(draft, seat)
     leads = draft.deal.trick.owner is None and draft.deal.leader == seat
     going_out.fail(draft, seat, next_active(draft.deal, seat) if leads else None)
     if draft.deal.trick.owner is None:

@@ -15,7 +15,7 @@ from typing import Any
 from engine.rules import advice, burn, buying, tribute
 from engine.rules import commands as c
 from engine.rules.answering import next_active
-from engine.rules.cards import THREE, Cards, holds, size
+from engine.rules.cards import THREE, Cards, holds, pick, size
 from engine.rules.events import Phase, WindowKind
 from engine.rules.seats import SEATS, has
 from engine.rules.sets import CardSet, beats, shape, stands_alone
@@ -409,8 +409,13 @@ def orders_sets(deal: Deal, command: c.Order) -> Reason | None:
 
 
 def orders_held_cards(deal: Deal, command: c.Order) -> Reason | None:
-    """All sets together are held."""
-    return None if holds(advice.hand_to_order(deal), Cards(sum(command.sets))) else Reason.NOT_IN_HAND
+    """All sets together are held: taken one by one, since a sum of many could outgrow what `Cards` counts."""
+    rest = advice.hand_to_order(deal)
+    for cards in command.sets:
+        if not holds(rest, cards):
+            return Reason.NOT_IN_HAND
+        rest = Cards(rest - pick(rest, cards))
+    return None
 
 
 def orders_threes_last(deal: Deal, command: c.Order) -> Reason | None:

@@ -118,7 +118,9 @@ def _changed(header: Header, words: tuple[str, ...], line: int) -> None:
 def _debt(header: Header, words: tuple[str, ...], line: int) -> None:
     payer, payee, kind, amount = words
     debt = Debt(seat_of(payer, line), seat_of(payee, line), DebtKind(kind), number_of(amount, line))
-    header.debts = (*header.debts, debt)
+    same = sum(old.amount for old in header.debts if old[:3] == debt[:3])
+    others = tuple(old for old in header.debts if old[:3] != debt[:3])
+    header.debts = (*others, debt._replace(amount=debt.amount + same))
 
 
 def _places(header: Header, words: tuple[str, ...], line: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.rules import course, trick
+from engine.rules import advice, course, trick
 from engine.rules.cards import NO_CARDS, Cards
 from engine.rules.draft import Draft
 from engine.rules.events import (
@@ -149,6 +149,14 @@ def give_order(draft: Draft, seat: int, sets: tuple[Cards, ...]) -> None:
     draft.tell(WindowClosed(WindowKind.ORDER))
     draft.tell(OrderGiven(seat, to, sets))
     trick.settle(draft)
+
+
+def forget_order(draft: Draft, seat: int) -> None:
+    """A seat leaves whose order is asked for or led: nobody is asked any longer and nothing is led (R12)."""
+    window = draft.deal.window
+    if draft.deal.advice.ordering == seat and window is not None and window.kind is WindowKind.ORDER:
+        draft.tell(WindowClosed(WindowKind.ORDER))
+    advice.lapse(draft, seat)
 
 
 def _order(draft: Draft, window: Window) -> None:
