@@ -10,6 +10,8 @@ import pytest
 from gouji.engine.v1 import engine_pb2
 from prometheus_client import CollectorRegistry
 
+from engine.runtime import subjects
+from engine.runtime.bus import Message
 from engine.runtime.bus_memory import Broker, MemoryBus
 from engine.runtime.faults import Aborted, Busy, NotFound, NotYourSeat, Unavailable
 from engine.runtime.uuid7 import uuid7
@@ -17,6 +19,7 @@ from services.table import feeds, presence, streams
 from services.table.engine_client import EngineClient, Patience
 from services.table.measures import Measures
 from services.table.watchers import Watchers
+from services.table.wire import Arrival, Notice, notice_bytes, notice_of
 from tests.support.scripted_engine import ScriptedEngine
 from tests.support.viewer import until, viewing
 
@@ -245,6 +248,25 @@ async def test_of_play_streams_that_begin_at_once_one_stays(house: House) -> Non
         assert [viewer.fault is None for viewer in viewers].count(True) == 1
 
 
+async def test_a_peer_that_missed_the_newer_stream_is_told_of_it(house: House) -> None:
+    heard: list[Notice] = []
+
+    async def hear(message: Message) -> None:
+        heard.append(notice_of(message.payload))
+
+    bus = MemoryBus(house.broker)
+    await bus.subscribe(subjects.peers(house.table_id), hear)
+    async with viewing(house.watchers, house.table_id, "anna", is_play=True) as anna:
+        await until(lambda: any(notice.arrival for notice in heard))
+        heard.clear()
+        older = Notice("another", frozenset({"anna"}), Arrival("anna", "an older stream", at_ms=1))
+        await bus.publish(subjects.peers(house.table_id), notice_bytes(older))
+        assert anna.stream is not None
+        await until(lambda: any(notice.arrival == anna.stream.arrival for notice in heard if anna.stream))
+        assert anna.fault is None
+    await bus.close()
+
+
 async def test_only_the_seated_may_play(house: House) -> None:
     async with viewing(house.watchers, house.table_id, "zoe", is_play=True) as zoe:
         assert isinstance(zoe.fault, NotYourSeat)
@@ -283,11 +305,13 @@ async def test_who_loses_the_seat_sees_nothing_of_it_from_that_event_on(house: H
     assert dora.fault.reason == "ROLE_CHANGED"
 
 
-async def test_who_lost_the_seat_while_updates_were_lost_sees_nothing_either(house: House) -> None:
+@pytest.mark.parametrize("page", [1, 1000])
+async def test_who_lost_the_seat_while_updates_were_lost_sees_nothing_either(house: House, page: int) -> None:
+    house.engine.page = page
     async with viewing(house.watchers, house.table_id, "dora", is_play=True) as dora:
         house.engine.players[3] = "zoe"
-        await house.engine.happen(1, lost_by=["seat3"])
-        house.watchers.told(house.table_id, 2)
+        await house.engine.happen(3, lost_by=["seat3"])
+        house.watchers.told(house.table_id, 4)
         await until(lambda: dora.fault is not None)
 
     assert dora.marks == []
@@ -310,11 +334,16 @@ async def test_a_table_that_is_gone_ends_its_streams(house: House) -> None:
 async def test_garbage_on_the_live_subject_changes_nothing(house: House) -> None:
     async with viewing(house.watchers, house.table_id, "anna") as anna:
         bus = MemoryBus(house.broker)
+        torn = engine_pb2.LiveUpdate()
+        torn.update.events.append(house.engine.event(2, "seat0"))
+        torn.update.view.version = 7
+        await bus.publish(f"gouji.live.{house.table_id}.seat0", torn.SerializeToString())
         for garbage in (b"", b"\xff\xff", b"\x0a\x02\x0a\x00"):
             await bus.publish(f"gouji.live.{house.table_id}.seat0", garbage)
             await bus.publish(f"gouji.table.{house.table_id}.peers", b"\xff\xff")
         await house.engine.happen(1)
         await until(lambda: anna.marks == ["seat0:2"])
+    assert {view.version for view in anna.views} == {1, 2}
 
 
 async def test_six_players_on_three_replicas_see_the_same_and_each_other(house: House) -> None:
@@ -342,6 +371,14 @@ async def test_a_player_whose_stream_ends_is_offline_for_the_others(house: House
         async with viewing(house.replicas[1], house.table_id, "boris", is_play=True):
             await until(lambda: anna.connected() == [0, 1])
         await until(lambda: anna.connected() == [0], seconds=1)
+
+
+async def test_who_comes_later_sees_at_once_who_is_there(house: House) -> None:
+    async with (
+        viewing(house.replicas[0], house.table_id, "anna", is_play=True),
+        viewing(house.replicas[1], house.table_id, "zoe") as zoe,
+    ):
+        await until(lambda: zoe.connected() == [0], seconds=2)
 
 
 async def test_players_of_a_silent_replica_are_offline_within_the_bound(
@@ -374,6 +411,14 @@ async def test_a_stopping_replica_sends_its_streams_away_and_takes_no_more(
 
     assert anna.fault is not None
     assert anna.fault.reason == "DRAINING"
+
+
+async def test_an_audience_without_streams_is_not_listened_to(house: House) -> None:
+    async with viewing(house.watchers, house.table_id, "zoe"):
+        async with viewing(house.watchers, house.table_id, "anna"):
+            assert subjects.live(house.table_id, "seat0") in house.broker.listeners
+        await until(lambda: subjects.live(house.table_id, "seat0") not in house.broker.listeners)
+        assert subjects.live(house.table_id, "public") in house.broker.listeners
 
 
 async def test_a_replica_without_streams_holds_nothing(house: House) -> None:
