@@ -404,12 +404,17 @@ async def test_a_finished_deal_is_exported_and_a_running_one_is_not(dealt: Calle
     assert over.notation.startswith("gouji 1")
 
 
-async def test_a_finished_table_leaves_nothing_in_memory(bench: Bench) -> None:
-    for _ in range(3):
+async def test_hundreds_of_short_tables_leave_no_table_no_task_and_no_deadline_behind(bench: Bench) -> None:
+    await asyncio.sleep(0.1)
+    tasks = len(asyncio.all_tasks())
+    for _ in range(200):
         callers = bench.callers()
         await callers.open_with_six()
         accepted(await callers.send("admin", house=engine.House(kind=engine.House.KIND_CLOSE, reason="test")))
+        await callers.bus.close()
+    await asyncio.sleep(0.1)
 
+    assert len(asyncio.all_tasks()) == tasks
     assert len(bench.replica.engine.tables) == 0
     assert len(bench.replica.engine.deadlines) == 0
 
