@@ -280,6 +280,19 @@ async def test_a_table_set_aside_plays_on_with_the_next_leader(
     assert await dealt.play(5) == 5
 
 
+async def test_an_operator_can_close_a_table_that_was_set_aside(
+    bench: Bench, dealt: Callers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(match, "decide", _breaking)
+        assert (await dealt.act("anna", PASS)).fault == engine.FAULT_QUARANTINED
+
+    accepted(await dealt.send("admin", house=engine.House(kind=engine.House.KIND_CLOSE, reason="broken")))
+
+    assert (await bench.store.inner.head(dealt.table_id)).closed
+    assert bench.replica.engine.tables.quarantined() == []
+
+
 async def test_what_is_stored_is_accepted_even_if_it_cannot_be_shown(
     bench: Bench, dealt: Callers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
