@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 from typing import NewType
 
 Cards = NewType("Cards", int)
@@ -26,6 +27,7 @@ _FIELD = (1 << _BITS) - 1
 _RANK_FIELD = (1 << _RANK_BITS) - 1
 _SUM = sum(1 << (_BITS * suit) for suit in range(4))
 _SUM_SHIFT = 3 * _BITS
+_SUIT_SHIFTS = tuple(_BITS * suit for suit in range(4))
 
 
 class NotCards(ValueError):
@@ -49,12 +51,12 @@ def cards_of(faces: Iterable[int]) -> Cards:
 
 def faces_of(cards: Cards) -> Iterator[int]:
     """Every face as often as it is held, lowest rank first, suits in the order S H D C."""
-    one, rest = 0, int(cards)
+    rest = int(cards)
     while rest:
-        for _ in range(rest & _FIELD):
-            yield one
-        rest >>= _BITS
-        one += 1
+        one = ((rest & -rest).bit_length() - 1) // _BITS
+        field = (rest >> (_BITS * one)) & _FIELD
+        yield from repeat(one, field)
+        rest ^= field << (_BITS * one)
 
 
 def count(cards: Cards, rank: int) -> int:
@@ -113,28 +115,28 @@ def pick(hand: Cards, wanted: Cards) -> Cards:
 
     The hand must hold the wish (`holds`).
     """
-    picked, rest, rank = 0, int(wanted), 0
+    picked, rest, shift = 0, int(wanted), 0
     while rest:
-        if rest & _RANK_FIELD:
-            picked += _pick_rank(only(hand, rank), only(wanted, rank))
+        if wish := rest & _RANK_FIELD:
+            picked += _pick_rank((hand >> shift) & _RANK_FIELD, wish) << shift
         rest >>= _RANK_BITS
-        rank += 1
+        shift += _RANK_BITS
     return Cards(picked)
 
 
-def _pick_rank(held: Cards, wish: Cards) -> Cards:
-    if held == wish:
-        return wish
-    exact = cards_of(_meet(held, wish))
-    missing = size(wish) - size(exact)
-    rest = faces_of(Cards(held - exact))
-    return Cards(exact + cards_of(next(rest) for _ in range(missing)))
-
-
-def _meet(held: Cards, wish: Cards) -> Iterator[int]:
-    for one in set(faces_of(wish)):
-        for _ in range(min(suit_count(held, one), suit_count(wish, one))):
-            yield one
+def _pick_rank(held: int, wish: int) -> int:
+    """The same within one rank: four suit fields out of four."""
+    picked = missing = 0
+    for shift in _SUIT_SHIFTS:
+        wished = (wish >> shift) & _FIELD
+        exact = min(wished, (held >> shift) & _FIELD)
+        picked += exact << shift
+        missing += wished - exact
+    for shift in _SUIT_SHIFTS if missing else ():
+        others = min(missing, ((held - picked) >> shift) & _FIELD)
+        picked += others << shift
+        missing -= others
+    return picked
 
 
 def parse_faces(text: str) -> tuple[int, ...]:
