@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import repeat
 from typing import NewType
 
@@ -75,6 +76,7 @@ def only(cards: Cards, rank: int) -> Cards:
     return Cards(cards & (_RANK_FIELD << (_RANK_BITS * rank)))
 
 
+@lru_cache(maxsize=1 << 12)
 def size(cards: Cards) -> int:
     """The number of cards."""
     total, rest = 0, int(cards)
@@ -185,6 +187,7 @@ def faces_text(faces: Iterable[int]) -> str:
     return "".join(face_text(one) for one in faces)
 
 
+@lru_cache(maxsize=1 << 12)
 def text(cards: Cards) -> str:
     """The cards with their suits, highest rank first: `bTS9H`."""
     return faces_text(reversed(tuple(faces_of(cards))))
