@@ -8,6 +8,7 @@ from engine.rules.dealing import full_deck
 from engine.rules.decide import decide, open_deal
 from engine.rules.events import DealEvent, Debt, Phase, WindowKind
 from engine.rules.evolve import evolve
+from engine.rules.legal_moves import LegalMoves, legal_moves
 from engine.rules.legality import Reason, Refused
 from engine.rules.options import Option, options
 from engine.rules.state import Deal, Setup, conserved, is_over, turn, waiting
@@ -23,6 +24,7 @@ __all__ = [
     "Debt",
     "DebtKind",
     "ImpossibleVariant",
+    "LegalMoves",
     "Option",
     "Phase",
     "Reason",
@@ -36,6 +38,7 @@ __all__ = [
     "evolve",
     "full_deck",
     "is_over",
+    "legal_moves",
     "open_deal",
     "options",
     "private_view",

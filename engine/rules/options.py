@@ -160,10 +160,8 @@ def _suggest(deal: Deal, seat: int) -> Option | None:
     return Option(ActionKind.SUGGEST, seats=seats) if seats else None
 
 
-def _ask(deal: Deal, seat: int) -> Option | None:
-    if not advice.may_ask(deal):
-        return None
-    return Option(ActionKind.ASK, seats=tuple(other for other in SEATS if other != seat))
+def _ask(deal: Deal, _: int) -> Option | None:
+    return Option(ActionKind.ASK, seats=tuple(SEATS)) if advice.may_ask(deal) else None
 
 
 def _order(deal: Deal, _: int) -> Option | None:

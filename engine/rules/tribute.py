@@ -5,6 +5,8 @@ Law: debts come from the deal before and are settled here; those that a deal mak
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from engine.rules.cards import BIG, RANKS, SMALL, THREE, TWO, Cards, cards_of, count, face, faces_of, only, pick, size
 from engine.rules.draft import Draft
 from engine.rules.events import Debt, DebtLapsed, Phase, PhaseBegan, ReturnDue, TributePaid, TributeReturned
@@ -102,6 +104,31 @@ def fits(deal: Deal, wish: Cards) -> bool:
     held = {rank for rank in RANKS if count(deal.hands[payer], rank)}
     fitting = sum(number for rank, number in returnable.items() if rank in held)
     return sum(number for rank, number in wished.items() if rank in held) >= min(amount, fitting)
+
+
+def all_that_fit(deal: Deal) -> Iterator[Cards]:
+    """Every return that fits, suits left open, lowest first: of ranks the payer holds as many as can be (R10.3)."""
+    payee, payer, amount = deal.preparation.returns[0]
+    returnable = _returnable(deal, payee)
+    fitting = [(rank, number) for rank, number in returnable if count(deal.hands[payer], rank)]
+    others = [(rank, number) for rank, number in returnable if not count(deal.hands[payer], rank)]
+    wanted = min(amount, sum(number for _, number in fitting))
+    for chosen in _choices(fitting, wanted):
+        for rest in _choices(others, amount - wanted):
+            yield cards_of(face(rank) for rank in (*chosen, *rest))
+
+
+def _choices(held: list[tuple[int, int]], amount: int) -> Iterator[tuple[int, ...]]:
+    """Every way to take so many of these ranks, lowest first."""
+    if not held:
+        if amount == 0:
+            yield ()
+        return
+    (rank, number), *higher = held
+    least = amount - sum(more for _, more in higher)
+    for taken in range(min(number, amount), max(least, 0) - 1, -1):
+        for rest in _choices(higher, amount - taken):
+            yield (*(rank,) * taken, *rest)
 
 
 def lowest_that_fits(deal: Deal) -> Cards:
