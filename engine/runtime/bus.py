@@ -1,8 +1,8 @@
 """The bus's port: requests, live messages and durable facts between services.
 
-Law: this file knows no game and no driver. Both adapters, NATS (`bus_nats.py`) and in-process (`bus_memory.py`), promise
-exactly what is written here, and one contract suite holds them to it. Payloads are bytes; subjects are dot-separated
-tokens as in NATS, `*` one token, `>` the rest.
+Law: this file knows no game and no driver. Every adapter, NATS (`bus_nats.py`), in-process (`bus_memory.py`) and one of
+each (`bus_split.py`), promises exactly what is written here, and one contract suite holds them to it. Payloads are bytes;
+subjects are dot-separated tokens as in NATS, `*` one token, `>` the rest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every promise of the bus's port, held by both adapters."""
+"""Every promise of the bus's port, held by every adapter."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from engine.runtime.bus import (
 )
 from engine.runtime.bus_memory import Broker, MemoryBus
 from engine.runtime.bus_nats import NatsBus, NatsOptions
+from engine.runtime.bus_split import SplitBus
 
 Connect = Callable[[], Awaitable[Bus]]
 
@@ -30,9 +31,12 @@ PAUSE = 0.1
 SOON = 5.0
 
 
-@pytest.fixture(params=["memory", "nats"])
+@pytest.fixture(params=["memory", "nats", "split"])
 def connect_one(request: pytest.FixtureRequest) -> Connect:
-    return _memory() if request.param == "memory" else _nats(request.getfixturevalue("nats_url"))
+    if request.param == "memory":
+        return _memory()
+    nats = _nats(request.getfixturevalue("nats_url"))
+    return nats if request.param == "nats" else _split(_memory(), nats)
 
 
 @pytest.fixture
@@ -60,6 +64,13 @@ def _memory() -> Connect:
 def _nats(url: str) -> Connect:
     async def connect_one() -> Bus:
         return await NatsBus.connect(NatsOptions((url,), pause=PAUSE))
+
+    return connect_one
+
+
+def _split(inside: Connect, outside: Connect) -> Connect:
+    async def connect_one() -> Bus:
+        return SplitBus(await inside(), await outside(), ("outward.*",))
 
     return connect_one
 
