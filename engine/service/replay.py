@@ -10,7 +10,7 @@ from uuid import UUID
 
 from engine.service import codec
 from engine.service.standing import steps_after
-from engine.store.port import EventStore
+from engine.store.port import Log
 
 LONGEST = 1_000_000
 """More events than any match has."""
@@ -24,7 +24,7 @@ class Fingerprint(NamedTuple):
     state_hash: str
 
 
-async def fingerprints(store: EventStore, table_id: UUID) -> list[Fingerprint]:
+async def fingerprints(store: Log, table_id: UUID) -> list[Fingerprint]:
     """Every version of a table, from its first event on. Raises `StreamNotFound`, `StoreUnavailable`."""
     steps = await steps_after(store, table_id, 0, LONGEST)
     return [

@@ -13,7 +13,7 @@ from uuid import UUID
 from engine import match
 from engine.match.events import DealStarted
 from engine.service import codec, facts
-from engine.store.port import EventStore, StoredEvent
+from engine.store.port import Log, StoredEvent
 
 _PAGE = 500
 _DEAL_STARTED = codec.type_of(DealStarted)
@@ -41,7 +41,7 @@ def advanced(standing: Standing, event: match.Event) -> Standing:
     return Standing(after, standing.version + 1, facts.counted(standing.facts, event))
 
 
-async def fold(store: EventStore, table_id: UUID) -> Standing:
+async def fold(store: Log, table_id: UUID) -> Standing:
     """Where the table stands now."""
     standing = await _start(store, table_id)
     async for step in _steps(store, table_id, standing):
@@ -49,7 +49,7 @@ async def fold(store: EventStore, table_id: UUID) -> Standing:
     return standing
 
 
-async def steps_after(store: EventStore, table_id: UUID, version: int, limit: int) -> list[Step]:
+async def steps_after(store: Log, table_id: UUID, version: int, limit: int) -> list[Step]:
     """The table's events after this version, at most `limit` of them."""
     start = await _start(store, table_id)
     found: list[Step] = []
@@ -61,25 +61,25 @@ async def steps_after(store: EventStore, table_id: UUID, version: int, limit: in
     return found
 
 
-async def every_event(store: EventStore, table_id: UUID) -> list[StoredEvent]:
+async def every_event(store: Log, table_id: UUID) -> list[StoredEvent]:
     """The table's whole log. Raises `StreamNotFound`."""
     return [stored async for stored in _stored(store, table_id, 0)]
 
 
-async def _start(store: EventStore, table_id: UUID) -> Standing:
+async def _start(store: Log, table_id: UUID) -> Standing:
     """Just before the newest deal's start, which does not look at what was before it."""
     newest = await store.last_of_type(table_id, _DEAL_STARTED)
     return Standing(version=max(newest - 1, 0))
 
 
-async def _steps(store: EventStore, table_id: UUID, standing: Standing) -> AsyncIterator[Step]:
+async def _steps(store: Log, table_id: UUID, standing: Standing) -> AsyncIterator[Step]:
     async for stored in _stored(store, table_id, standing.version):
         event = codec.decode(stored.type, stored.schema, stored.payload)
         standing = advanced(standing, event)
         yield Step(event, stored.at_ms, standing)
 
 
-async def _stored(store: EventStore, table_id: UUID, version: int) -> AsyncIterator[StoredEvent]:
+async def _stored(store: Log, table_id: UUID, version: int) -> AsyncIterator[StoredEvent]:
     """Stored events after this version, page by page, so that others get their turn in between."""
     is_last = False
     while not is_last:

@@ -29,7 +29,7 @@ where pg_inherits.inhparent = 'engine.event'::regclass
 """The names of the partitions that there are."""
 
 _MAKE = "create table engine.{name} (like engine.event including defaults including constraints)"
-_ATTACH = "alter table engine.event attach partition engine.{name} for values from ({first}) to ({after})"
+_ATTACH = "alter table engine.event attach partition engine.{name} for values from ({first}) to ({before})"
 
 
 def make_partitions(dsn: str, today: date, ahead: int = AHEAD) -> tuple[date, ...]:
@@ -41,7 +41,7 @@ def make_partitions(dsn: str, today: date, ahead: int = AHEAD) -> tuple[date, ..
     with psycopg.connect(dsn) as connection:
         connection.execute(_ONE_AT_A_TIME)
         attached = frozenset(name for (name,) in connection.execute(ATTACHED))
-        missing = tuple(day for day in days if _name(day) not in attached)
+        missing = tuple(day for day in days if name_of(day) not in attached)
         for day in missing:
             _make(connection, day)
     return missing
@@ -50,7 +50,7 @@ def make_partitions(dsn: str, today: date, ahead: int = AHEAD) -> tuple[date, ..
 def days_ahead(attached: Container[str], today: date) -> int:
     """How many days after today have a partition, without a gap; -1 when today has none and appends fail."""
     ahead = -1
-    while _name(today + timedelta(days=ahead + 1)) in attached:
+    while name_of(today + timedelta(days=ahead + 1)) in attached:
         ahead += 1
     return ahead
 
@@ -61,16 +61,23 @@ def first_id(day: date) -> UUID:
     return UUID(int=int(midnight.timestamp()) * 1000 << 80)
 
 
+def name_of(day: date) -> str:
+    """The name of a day's partition."""
+    return f"event_{day:%Y%m%d}"
+
+
+def bounds(day: date) -> dict[str, UUID]:
+    """The smallest table id of a day, and the smallest one of the day after."""
+    return {"first": first_id(day), "before": first_id(day + timedelta(days=1))}
+
+
+def attach(connection: psycopg.Connection[TupleRow], day: date) -> None:
+    """Make the table of a day a partition of the log."""
+    literals = {name: sql.Literal(str(table_id)) for name, table_id in bounds(day).items()}
+    connection.execute(sql.SQL(_ATTACH).format(name=sql.Identifier(name_of(day)), **literals))
+
+
 def _make(connection: psycopg.Connection[TupleRow], day: date) -> None:
     """Make the table on its own, then attach it: to make it in its place would lock the whole log."""
-    names = {
-        "name": sql.Identifier(_name(day)),
-        "first": sql.Literal(str(first_id(day))),
-        "after": sql.Literal(str(first_id(day + timedelta(days=1)))),
-    }
-    connection.execute(sql.SQL(_MAKE).format(**names))
-    connection.execute(sql.SQL(_ATTACH).format(**names))
-
-
-def _name(day: date) -> str:
-    return f"event_{day:%Y%m%d}"
+    connection.execute(sql.SQL(_MAKE).format(name=sql.Identifier(name_of(day))))
+    attach(connection, day)

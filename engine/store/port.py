@@ -155,7 +155,19 @@ class Leases:
     lost: tuple[int, ...] = field(default=())
 
 
-class EventStore(Protocol):
+class Log(Protocol):
+    """What can be read of streams, wherever they are kept: in the store or in an archive."""
+
+    async def read(self, table_id: UUID, after_version: int = 0, limit: int = 5000) -> Sequence[StoredEvent]:
+        """Events in version order after this version; empty at the end. Raises `StreamNotFound`."""
+        ...
+
+    async def last_of_type(self, table_id: UUID, type_: str) -> int:
+        """The version of the newest event of this type, 0 if there is none."""
+        ...
+
+
+class EventStore(Log, Protocol):
     """Everything the engine keeps. All methods raise `StoreUnavailable` when the store cannot be reached."""
 
     async def append(self, append: Append) -> Appended:
@@ -182,14 +194,6 @@ class EventStore(Protocol):
 
         Raises `StreamNotFound`, `NotTheLeader` when a newer epoch is there already.
         """
-        ...
-
-    async def read(self, table_id: UUID, after_version: int = 0, limit: int = 5000) -> Sequence[StoredEvent]:
-        """Events in version order after this version; empty at the end. Raises `StreamNotFound`."""
-        ...
-
-    async def last_of_type(self, table_id: UUID, type_: str) -> int:
-        """The version of the newest event of this type, 0 if there is none."""
         ...
 
     async def list_streams(self, limit: int, before: UUID | None = None) -> Sequence[StreamHead]:

@@ -214,3 +214,28 @@ update engine.lease set owner = null, until = null where owner = %(owner)s
 
 LEADER: LiteralString = "select owner from engine.lease where shard = %(shard)s and until > now()"
 """Who leads a shard."""
+
+STREAMS_BETWEEN: LiteralString = f"""
+select {_HEAD} from engine.stream
+where table_id >= %(first)s and table_id < %(before)s
+order by table_id limit %(limit)s
+"""
+"""Streams of a span of table ids, open or closed, by table id: of all shards, for operators."""
+
+UNSETTLED: LiteralString = """
+select table_id from engine.stream where not closed and table_id >= %(first)s and table_id < %(before)s
+union all
+select table_id from engine.outbox where table_id >= %(first)s and table_id < %(before)s
+limit 1
+"""
+"""A stream of a span of table ids that is open, or has facts that are not published."""
+
+PARTITIONS: LiteralString = """
+select partition.relname, parent.inhrelid is not null, coalesce(parent.inhdetachpending, false)
+from pg_class as partition
+left join pg_inherits as parent on parent.inhrelid = partition.oid
+where partition.relnamespace = 'engine'::regnamespace and partition.relkind = 'r'
+    and partition.relname ~ '^event_[0-9]{8}$'
+order by partition.relname
+"""
+"""The days of the log, whether each is attached, and whether its detaching was broken off."""

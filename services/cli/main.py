@@ -11,6 +11,7 @@ import os
 import typer
 
 from services.cli import (
+    archive,
     cases,
     facts,
     health,
@@ -38,6 +39,7 @@ app.command()(demo)
 app.command()(serve.serve)
 app.command()(migrate.migrate)
 app.command()(partitions.partitions)
+app.add_typer(archive.app, name="archive")
 app.command()(facts.facts)
 app.command()(ratings.ratings)
 app.command()(health.health)
