@@ -11,13 +11,23 @@ from dataclasses import dataclass
 from functools import cache
 
 from engine.rules import going_out
-from engine.rules.cards import letters, parse, size
+from engine.rules.cards import NotCards, letters, parse, size
 from engine.rules.decide import decide
 from engine.rules.drawing import draw
 from engine.rules.events import DealEvent, TrickEnded
 from engine.rules.evolve import evolve
 from engine.rules.legality import Refused
-from engine.rules.notation import BadNotation, Case, Statement, action, number_of, read_cases, seat_of
+from engine.rules.notation import (
+    MANY,
+    BadNotation,
+    Case,
+    Statement,
+    action,
+    check_words,
+    number_of,
+    read_cases,
+    seat_of,
+)
 from engine.rules.position import begin, read_header
 from engine.rules.seats import MEMBERS
 from engine.rules.sets import beats, is_gouji, shape, stands_alone
@@ -100,10 +110,18 @@ class Run:
         if first == "=":
             return self._assertion(statement)
         if first in _JUDGEMENTS:
-            return _JUDGEMENTS[first](self, statement)
+            return self._judgement(statement)
         if first == "*":
             return self._everybody(statement)
         return self._action(statement)
+
+    def _judgement(self, statement: Statement) -> str | None:
+        least, judge = _JUDGEMENTS[statement.words[0]]
+        check_words(statement.words, (least, least), statement.line)
+        try:
+            return judge(self, statement)
+        except NotCards as error:
+            raise BadNotation(statement.line, f"{statement.text!r}: {error}") from error
 
     # Actions
 
@@ -155,12 +173,17 @@ class Run:
     # What must hold
 
     def _assertion(self, statement: Statement) -> str | None:
-        if len(statement.words) < 2 or statement.words[1] not in _ASSERTIONS:
-            raise BadNotation(statement.line, f"{statement.text!r} asserts nothing known")
+        words, line = statement.words[1:], statement.line
+        if not words or words[0] not in _ASSERTIONS:
+            raise BadNotation(line, f"{statement.text!r} asserts nothing known")
+        least, most, compared = _ASSERTIONS[words[0]]
+        check_words(words, (least, most), line)
         try:
-            expected, found = _ASSERTIONS[statement.words[1]](self, statement.words[2:], statement.line)
+            expected, found = compared(self, words[1:], line)
+        except BadNotation:
+            raise
         except (IndexError, ValueError) as error:
-            raise BadNotation(statement.line, f"{statement.text!r} is incomplete: {error}") from error
+            raise BadNotation(line, f"{statement.text!r} is not written right: {error}") from error
         return None if expected == found else f"expected {expected}, found {found}"
 
 
@@ -169,8 +192,8 @@ def _with_reason(statement: Statement) -> tuple[tuple[str, ...], str | None]:
     if "!" not in words:
         return words, None
     at = words.index("!")
-    if len(words) != at + 2:
-        raise BadNotation(statement.line, "`!` is followed by one reason")
+    if not at or len(words) != at + 2:
+        raise BadNotation(statement.line, "`!` stands between an action and one reason")
     return words[:at], words[at + 1]
 
 
@@ -218,6 +241,19 @@ def _burner(run: Run, words: Words, line: int) -> Compared:
     return (None if words[0] == "-" else seat_of(words[0], line)), found
 
 
+def _hand(run: Run, words: Words, line: int) -> Compared:
+    expected = "" if words[1] == "-" else letters(parse("".join(words[1:])))
+    return expected, letters(run.deal.hands[seat_of(words[0], line)])
+
+
+def _count(run: Run, words: Words, line: int) -> Compared:
+    return number_of(words[1], line), size(run.deal.hands[seat_of(words[0], line)])
+
+
+def _place(run: Run, words: Words, line: int) -> Compared:
+    return number_of(words[1], line), run.deal.standing.places[seat_of(words[0], line)]
+
+
 def _sees(run: Run, words: Words, line: int) -> Compared:
     return words[2], sees(run.deal, seat_of(words[0], line), seat_of(words[1], line))
 
@@ -243,32 +279,27 @@ def _log(run: Run, words: Words, _: int) -> Compared:
     return words[0], words[0] if words[0] in names else names
 
 
-_ASSERTIONS: dict[str, Callable[[Run, Words, int], Compared]] = {
-    "turn": _turn,
-    "window": _window,
-    "table": _table,
-    "may": _may,
-    "gouji": lambda run, words, _: _yes(run, words, run.deal.trick.gouji),
-    "burner": _burner,
-    "headless": lambda run, words, line: (_seats(words, line), list(going_out.headless_seats(run.deal))),
-    "chaos": lambda run, words, _: _yes(run, words, run.deal.standing.chaos),
-    "opened": lambda run, words, line: (_seats(words, line), list(MEMBERS[run.deal.points_of.opened])),
-    "hand": lambda run, words, line: (
-        letters(parse("".join(words[1:]))) if words[1] != "-" else "",
-        letters(run.deal.hands[seat_of(words[0], line)]),
-    ),
-    "count": lambda run, words, line: (number_of(words[1], line), size(run.deal.hands[seat_of(words[0], line)])),
-    "sees": _sees,
-    "place": lambda run, words, line: (
-        number_of(words[1], line),
-        run.deal.standing.places[seat_of(words[0], line)],
-    ),
-    "places": lambda run, words, line: (tuple(seat_of(word, line) for word in words), run.deal.places),
-    "points": _points,
-    "owes": _owes,
-    "phase": lambda run, words, _: (words[0], run.deal.phase.value),
-    "log": _log,
+_ASSERTIONS: dict[str, tuple[int, int, Callable[[Run, Words, int], Compared]]] = {
+    "turn": (1, 1, _turn),
+    "window": (1, 7, _window),
+    "table": (1, MANY, _table),
+    "may": (2, MANY, _may),
+    "gouji": (1, 1, lambda run, words, _: _yes(run, words, run.deal.trick.gouji)),
+    "burner": (1, 1, _burner),
+    "headless": (1, 6, lambda run, words, line: (_seats(words, line), list(going_out.headless_seats(run.deal)))),
+    "chaos": (1, 1, lambda run, words, _: _yes(run, words, run.deal.standing.chaos)),
+    "opened": (1, 6, lambda run, words, line: (_seats(words, line), list(MEMBERS[run.deal.points_of.opened]))),
+    "hand": (2, MANY, _hand),
+    "count": (2, 2, _count),
+    "sees": (3, 3, _sees),
+    "place": (2, 2, _place),
+    "places": (6, 6, lambda run, words, line: (tuple(seat_of(word, line) for word in words), run.deal.places)),
+    "points": (1, 2, _points),
+    "owes": (1, 4, _owes),
+    "phase": (1, 1, lambda run, words, _: (words[0], run.deal.phase.value)),
+    "log": (1, 1, _log),
 }
+"""Assertion to the least and greatest number of words after it, and what it compares."""
 
 
 # Judgements that need no deal
@@ -300,8 +331,9 @@ def _compare(expected: str, found: str) -> str | None:
     return None if expected == found else f"expected {expected}, found {found}"
 
 
-_JUDGEMENTS: dict[str, Callable[[Run, Statement], str | None]] = {
-    "beats": _judge_beats,
-    "gouji": _judge_gouji,
-    "set": _judge_set,
+_JUDGEMENTS: dict[str, tuple[int, Callable[[Run, Statement], str | None]]] = {
+    "beats": (3, _judge_beats),
+    "gouji": (2, _judge_gouji),
+    "set": (2, _judge_set),
 }
+"""Judgement to the number of words after it, and how it is judged."""

@@ -86,22 +86,34 @@ def seat_of(word: str, line: int) -> int:
 
 def number_of(word: str, line: int, among: range = range(1 << 16)) -> int:
     """A number within bounds."""
-    if not word.isdecimal() or int(word) not in among:
+    if not (word.isascii() and word.isdecimal()) or int(word) not in among:
         raise BadNotation(line, f"{word!r} is not a number from {among[0]} to {among[-1]}")
     return int(word)
 
 
+def check_words(words: tuple[str, ...], bounds: tuple[int, int], line: int) -> None:
+    """Raise `BadNotation` unless the first word is followed by as many as it takes, at least and at most."""
+    least, most = bounds
+    if not least <= len(words) - 1 <= most:
+        text = " ".join(words)
+        raise BadNotation(line, f"{text!r} has too {'few' if len(words) - 1 < least else 'many'} words")
+
+
 def action(seat: int, words: tuple[str, ...], line: int) -> c.Command:
     """The command of a seat or of the house on it, as written after the seat's number."""
+    if not words:
+        raise BadNotation(line, f"seat {seat} without an action")
     verb, *rest = words
     try:
         if verb in _PLAIN and not rest:
             return _PLAIN[verb](seat)
         if verb in _WITH_ARGUMENTS:
-            return _WITH_ARGUMENTS[verb](seat, tuple(rest), line)
+            least, most, build = _WITH_ARGUMENTS[verb]
+            check_words(words, (least, most), line)
+            return build(seat, tuple(rest), line)
         if not rest:
             return c.Lay(seat, parse(verb))
-    except (NotCards, IndexError) as error:
+    except NotCards as error:
         raise BadNotation(line, f"{' '.join(words)!r}: {error}") from error
     raise BadNotation(line, f"{' '.join(words)!r} is not an action")
 
@@ -147,14 +159,18 @@ def _suggest(seat: int, rest: Arguments, line: int) -> c.Command:
     return c.Suggest(seat, seat_of(rest[0], line), parse("".join(rest[1:])))
 
 
-_WITH_ARGUMENTS: dict[str, Callable[[int, Arguments, int], c.Command]] = {
-    "burn": lambda seat, rest, _: c.Burn(seat, parse("".join(rest))),
-    "buy": lambda seat, rest, line: c.Buy(seat, _rank(rest[0], line)),
-    "discard": _discard,
-    "return": lambda seat, rest, _: c.Return(seat, parse("".join(rest))),
-    "consult": lambda seat, rest, line: c.Consult(seat, seat_of(rest[0], line)),
-    "suggest": _suggest,
-    "order": lambda seat, rest, _: c.Order(seat, tuple(parse(one) for one in rest)),
-    "ask": lambda seat, rest, line: c.Ask(seat, seat_of(rest[0], line)),
-    "dock": lambda seat, rest, line: c.Dock(seat, number_of(rest[0], line)),
+MANY = 216
+"""More words than a statement can need."""
+
+_WITH_ARGUMENTS: dict[str, tuple[int, int, Callable[[int, Arguments, int], c.Command]]] = {
+    "burn": (1, MANY, lambda seat, rest, _: c.Burn(seat, parse("".join(rest)))),
+    "buy": (1, 1, lambda seat, rest, line: c.Buy(seat, _rank(rest[0], line))),
+    "discard": (1, MANY, _discard),
+    "return": (1, MANY, lambda seat, rest, _: c.Return(seat, parse("".join(rest)))),
+    "consult": (1, 1, lambda seat, rest, line: c.Consult(seat, seat_of(rest[0], line))),
+    "suggest": (2, MANY, _suggest),
+    "order": (1, MANY, lambda seat, rest, _: c.Order(seat, tuple(parse(one) for one in rest))),
+    "ask": (1, 1, lambda seat, rest, line: c.Ask(seat, seat_of(rest[0], line))),
+    "dock": (1, 1, lambda seat, rest, line: c.Dock(seat, number_of(rest[0], line))),
 }
+"""Verb to its least and greatest number of arguments, and the command they make."""

@@ -13,7 +13,7 @@ from engine.rules import course
 from engine.rules.cards import NO_CARDS, Cards, NotCards, parse, parse_faces
 from engine.rules.draft import Draft
 from engine.rules.events import Debt, Phase
-from engine.rules.notation import BadNotation, Case, number_of, seat_of
+from engine.rules.notation import MANY, BadNotation, Case, check_words, number_of, seat_of
 from engine.rules.seats import SEATS, has, mask_of, opposite
 from engine.rules.state import Deal, Points, Preparation, Setup, Six, SixHands, Standing, Trick
 from engine.rules.variant import DebtKind, ImpossibleVariant, Opening, Variant, read
@@ -46,15 +46,16 @@ def read_header(case: Case) -> Header:
     """The header's values; raises `BadNotation`."""
     header = Header()
     for statement in case.header:
-        reader = _READERS.get(statement.words[0])
-        if reader is None:
+        if statement.words[0] not in _READERS:
             raise BadNotation(statement.line, f"{statement.words[0]!r} is not a header statement")
+        least, most, reader = _READERS[statement.words[0]]
+        check_words(statement.words, (least, most), statement.line)
         try:
             reader(header, statement.words[1:], statement.line)
-        except (IndexError, ValueError) as error:
-            if isinstance(error, BadNotation):
-                raise
-            raise BadNotation(statement.line, str(error) or f"{statement.text!r} is incomplete") from error
+        except BadNotation:
+            raise
+        except ValueError as error:
+            raise BadNotation(statement.line, str(error)) from error
     return header
 
 
@@ -146,24 +147,25 @@ def _rule(_: Header, __: tuple[str, ...], ___: int) -> None:
     """Read with the case."""
 
 
-_READERS: dict[str, Callable[[Header, tuple[str, ...], int], None]] = {
-    "rule": _rule,
-    "variant": _variant,
-    "hand": _hand,
-    "lead": _lead,
-    "out": _out,
-    "failed": _failed,
-    "revolted": _revolted,
-    "passed": _passed,
-    "opened": _opened,
-    "cut": _cut,
-    "changed": _changed,
-    "debt": _debt,
-    "places": _places,
-    "from": _from,
-    "deck": _deck,
-    "draws": _draws,
+_READERS: dict[str, tuple[int, int, Callable[[Header, tuple[str, ...], int], None]]] = {
+    "rule": (1, MANY, _rule),
+    "variant": (1, MANY, _variant),
+    "hand": (2, MANY, _hand),
+    "lead": (1, 1, _lead),
+    "out": (2, 2, _out),
+    "failed": (2, 2, _failed),
+    "revolted": (1, 1, _revolted),
+    "passed": (1, 6, _passed),
+    "opened": (1, 6, _opened),
+    "cut": (1, 1, _cut),
+    "changed": (1, 6, _changed),
+    "debt": (4, 4, _debt),
+    "places": (6, 6, _places),
+    "from": (1, 1, _from),
+    "deck": (1, MANY, _deck),
+    "draws": (1, 1, _draws),
 }
+"""Statement to the least and greatest number of words after it, and its reader."""
 
 
 def begin(case: Case) -> Draft:

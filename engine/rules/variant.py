@@ -334,8 +334,11 @@ def _read_ranks(_: str, text: str) -> Ranks:
     return tuple(LETTERS.index(letter.strip()) for letter in _inside(text, "()"))
 
 
-def _read_numbers(_: str, text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in _inside(text, "()"))
+def _read_points(_: str, text: str) -> tuple[int, ...]:
+    points = tuple(int(number) for number in _inside(text, "()"))
+    if len(points) != 6:
+        raise ValueError(text)
+    return points
 
 
 def _read_per_rank(_: str, text: str) -> PerRank:
@@ -358,7 +361,7 @@ _READERS = {
     "gouji_minimum": _read_per_rank,
     "buy": _read_ranks,
     "discard": _read_ranks,
-    "place_points": _read_numbers,
+    "place_points": _read_points,
     "tribute_order": _read_kinds,
 }
 
@@ -421,10 +424,6 @@ def _buys_low_ranks(variant: Variant) -> str | None:
     return f"buy: only 3 and 4 can be bought, not {odd[0]}" if odd else None
 
 
-def _six_places(variant: Variant) -> str | None:
-    return None if len(variant.place_points) == 6 else "place_points needs six numbers"
-
-
 def _chaos_after_someone(variant: Variant) -> str | None:
     return None if 1 <= variant.chaos_after <= 5 else "chaos_after must be 1 to 5"
 
@@ -467,7 +466,6 @@ _CHECKS = (
     _threes_are_kept,
     _discards_low_ranks,
     _buys_low_ranks,
-    _six_places,
     _chaos_after_someone,
     _order_is_of_kinds,
     _minima_rise_from_one,
