@@ -76,13 +76,22 @@ class NatsOptions:
     pause: float = 1.0
 
 
+class _Driver(Client):
+    """The driver, mended where one who no longer waits for a PONG would cost everybody the connection."""
+
+    async def _process_pong(self) -> None:
+        if self._pongs and self._pongs[0].done():
+            self._pongs[0] = asyncio.get_running_loop().create_future()
+        await super()._process_pong()
+
+
 class NatsBus:
     """A connection to NATS, as `bus.Bus` promises. Made by `connect`."""
 
     def __init__(self, options: NatsOptions, measures: BusMeasures) -> None:
         self._options = options
         self._measures = measures
-        self._client = Client()
+        self._client = _Driver()
         self._jetstream = self._client.jetstream(timeout=_PUBLISH_WAIT)
         self._running = RunningSet()
         self._laying = asyncio.Lock()
@@ -283,7 +292,7 @@ class NatsBus:
         try:
             with _translated_lasting(subject):
                 await self._settle()
-        except BusUnavailable:
+        except (BusUnavailable, asyncio.CancelledError):
             await running.stop()
             raise
         return running

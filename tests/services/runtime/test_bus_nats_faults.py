@@ -245,3 +245,32 @@ async def test_a_connection_that_the_server_ends_for_good_is_reported(bus: NatsB
 
     with pytest.raises(BusUnavailable):
         await guard
+
+
+async def test_who_leaves_while_he_subscribes_neither_breaks_the_connection_nor_leaves_anything_behind(
+    nats_url: str,
+) -> None:
+    registry, heard, enough = CollectorRegistry(), list[bytes](), asyncio.Event()
+    bus = await NatsBus.connect(NatsOptions((nats_url,)), registry)
+
+    async def hear(message: Message) -> None:
+        heard.append(message.payload)
+        enough.set()
+
+    for steps in range(12):
+        leaving = asyncio.create_task(bus.subscribe("gouji.live.table.public", hear))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        leaving.cancel()
+        with suppress(asyncio.CancelledError):
+            await (await leaving).stop()
+    await bus.subscribe("gouji.live.other.public", hear)
+    await bus.publish("gouji.live.table.public", b"to who has left")
+    await bus.publish("gouji.live.other.public", b"to who has stayed")
+    async with asyncio.timeout(SOON):
+        await enough.wait()
+    await bus.close()
+
+    assert heard == [b"to who has stayed"]
+    assert registry.get_sample_value("gouji_bus_errors_total") == 0
+    assert registry.get_sample_value("gouji_bus_disconnects_total") == 0
