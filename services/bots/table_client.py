@@ -71,8 +71,11 @@ class PlayStream:
         self._call.cancel()
 
     async def _write(self, request: pb.PlayRequest) -> None:
+        """Write; what is said to a stream that has ended meanwhile is lost, and the next read tells how it ended."""
         try:
             await self._call.write(request)
+        except asyncio.InvalidStateError:
+            return
         except grpc.aio.AioRpcError as error:
             raise fault_of(error) from error
 
