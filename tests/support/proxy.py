@@ -1,4 +1,4 @@
-"""A TCP proxy that can lose what it carries: a black hole, a cut, a refusal.
+"""A TCP proxy that can lose what it carries or be slow about it: a black hole, a cut, a refusal, a delay.
 
 Law: bytes only; knows no protocol.
 """
@@ -20,6 +20,7 @@ class FaultyProxy:
         self._writers: set[asyncio.StreamWriter] = set()
         self._answers_lost = False
         self._refusing = False
+        self._delay_s = 0.0
         self._open = asyncio.Event()
         self._open.set()
 
@@ -37,6 +38,10 @@ class FaultyProxy:
         """Carry what clients say, but cut the connection instead of carrying the next answer."""
         self._answers_lost = True
 
+    def delay(self, seconds: float) -> None:
+        """From now on every piece takes so long, each way."""
+        self._delay_s = seconds
+
     def refuse(self) -> None:
         """Cut everything and let nobody in."""
         self._refusing = True
@@ -44,13 +49,18 @@ class FaultyProxy:
 
     def cut(self) -> None:
         """Reset every connection."""
-        for writer in self._writers:
+        for writer in tuple(self._writers):
             writer.transport.abort()
+
+    def release(self) -> None:
+        """Carry on, late, with all that was swallowed."""
+        self._open.set()
 
     def heal(self) -> None:
         """Carry new connections again; those that were swallowed are reset."""
         self.cut()
         self._answers_lost = self._refusing = False
+        self._delay_s = 0.0
         self._open.set()
 
     async def __aenter__(self) -> Self:
@@ -69,9 +79,13 @@ class FaultyProxy:
     async def _carry(self, client_in: asyncio.StreamReader, client_out: asyncio.StreamWriter) -> None:
         self._writers.add(client_out)
         if self._refusing:
-            client_out.transport.abort()
+            self._drop(client_out)
             return
-        server_in, server_out = await asyncio.open_connection("127.0.0.1", self._target_port)
+        try:
+            server_in, server_out = await asyncio.open_connection("127.0.0.1", self._target_port)
+        except OSError:
+            self._drop(client_out)
+            return
         self._writers.add(server_out)
         for reader, writer, answers in ((client_in, server_out, False), (server_in, client_out, True)):
             pump = asyncio.create_task(self._pump(reader, writer, answers=answers))
@@ -82,6 +96,8 @@ class FaultyProxy:
         try:
             while piece := await reader.read(65536):
                 await self._open.wait()
+                if self._delay_s:
+                    await asyncio.sleep(self._delay_s)
                 if answers and self._answers_lost:
                     self._answers_lost = False
                     self.cut()
@@ -91,5 +107,8 @@ class FaultyProxy:
         except ConnectionError:
             pass
         finally:
-            self._writers.discard(writer)
-            writer.transport.abort()
+            self._drop(writer)
+
+    def _drop(self, writer: asyncio.StreamWriter) -> None:
+        self._writers.discard(writer)
+        writer.transport.abort()
