@@ -1,0 +1,257 @@
+"""An installation that can be hurt: two engines, two table services, matchmaking, ranking, Postgres and NATS, each link
+through a proxy of ours.
+
+Law: starts, stops and starts again; decides nothing. What ends by itself is started again, as a supervisor would, and
+counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from psycopg.conninfo import make_conninfo
+
+from deploy import schemas
+from deploy.local.environment import Installation, token_key
+from deploy.local.health import state_of
+from deploy.local.nats_server import NatsServer
+from deploy.local.postgres_server import PostgresServer
+from deploy.local.process import LOOPBACK, ChildProcess, free_port
+from engine.runtime.clock import SystemClock
+from engine.runtime.identity import Minter, Role
+from tests.chaos.harness.havoc import Targets
+from tests.support.proxy import FaultyProxy
+
+ENGINES = ("engine1", "engine2")
+TABLES = ("table1", "table2")
+OTHERS = ("matchmaking", "ranking")
+PROCESSES = (*ENGINES, *TABLES, *OTHERS)
+SERVERS = ("postgres", "nats")
+WITH_DATABASE = (*ENGINES, *OTHERS)
+CLIENTS = "clients"
+
+READY_S = 90.0
+WATCH_S = 0.3
+GRACE_S = 15.0
+HOUR_MS = 3_600_000
+OUTCRIES = ("quarantined", "critical", "never retrieved", "facts parked", "nats: encountered error")
+
+SETTINGS = {
+    "GOUJI_LEASE_TTL_MS": "2000",
+    "GOUJI_LEASE_RENEW_MS": "500",
+    "GOUJI_SWEEP_MS": "300",
+    "GOUJI_TURN_MS": "3000",
+    "GOUJI_WINDOW_MS": "2000",
+    "GOUJI_BETWEEN_MS": "10000",
+    "GOUJI_GATHERING_MS": "120000",
+    "GOUJI_LATE_MS": "2000",
+    "GOUJI_GRACE": "10",
+    "GOUJI_WITNESS": "true",
+    "GOUJI_PLAYER_RATE": "1000",
+    "GOUJI_PLAYER_BURST": "1000",
+    "GOUJI_ADDRESS_RATE": "100000",
+    "GOUJI_ADDRESS_BURST": "100000",
+    "GOUJI_TABLE_OPENINGS_HOURLY": "100000",
+    "GOUJI_TABLE_OPENINGS_BURST": "1000",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Who connects to what: `engine1>postgres`, `clients>table2`."""
+
+    here: str
+    there: str
+
+    @property
+    def name(self) -> str:
+        """How the link is written."""
+        return f"{self.here}>{self.there}"
+
+
+LINKS = (
+    *(Link(process, "nats") for process in PROCESSES),
+    *(Link(process, "postgres") for process in WITH_DATABASE),
+    *(Link(CLIENTS, service) for service in (*TABLES, "matchmaking")),
+)
+TARGETS = Targets(
+    processes=PROCESSES,
+    servers=SERVERS,
+    links=[link.name for link in LINKS],
+    database_links=[link.name for link in LINKS if link.there == "postgres"],
+    engines=ENGINES,
+)
+
+
+class Site:
+    """One installation in a folder that the database's account can enter. Used as a context; `start` makes it serve.
+
+    `ended`: how often each process ended by itself; `dsn`: the database as its owner, past every proxy.
+    """
+
+    def __init__(self, folder: Path, engine_module: str = "") -> None:
+        self.folder = folder
+        self.postgres = PostgresServer(folder / "postgres")
+        self.nats = NatsServer(folder / "nats")
+        self.proxies: dict[str, FaultyProxy] = {}
+        self.ended: Counter[str] = Counter()
+        self.dsn = ""
+        self._engine_module = engine_module
+        self._ports = {process: free_port() for process in PROCESSES}
+        self._installation = Installation.of(folder, self.postgres, self.nats, {}, SETTINGS)
+        self._children: dict[str, ChildProcess] = {}
+        self._down: set[str] = set()
+        self._minter = Minter(token_key(folder), "gouji", SystemClock())
+        self._context = AsyncExitStack()
+        self._watching: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._context.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        await asyncio.to_thread(self._stop)
+        await self._context.aclose()
+
+    @property
+    def bus_url(self) -> str:
+        """The bus as its operator, past every proxy."""
+        return self.nats.url()
+
+    def token(self, player: str) -> str:
+        """A player's token."""
+        return self._minter.mint(player, Role.PLAYER, HOUR_MS)
+
+    def address(self, service: str) -> str:
+        """Where clients reach a service."""
+        return f"{LOOPBACK}:{self.proxies[Link(CLIENTS, service).name].port}"
+
+    async def start(self) -> None:
+        """Start everything and wait until it serves. Raises `ServerFailed`."""
+        await asyncio.to_thread(self._start_servers)
+        for link in LINKS:
+            proxy = FaultyProxy(self._port(link.there))
+            self.proxies[link.name] = await self._context.enter_async_context(proxy)
+        for process in PROCESSES:
+            self._children[process] = self._child(process)
+            self._children[process].start()
+        await asyncio.gather(*(asyncio.to_thread(self._wait, process) for process in PROCESSES))
+        self._watching = asyncio.create_task(self._watch())
+
+    async def kill(self, name: str) -> None:
+        """End a process or a server as a power cut would, and leave it so."""
+        self._down.add(name)
+        await asyncio.to_thread(self._thing(name).kill)
+
+    async def revive(self, name: str) -> None:
+        """Start what was killed."""
+        await asyncio.to_thread(self._thing(name).start)
+        self._down.discard(name)
+
+    def pause(self, name: str) -> None:
+        """Stop a process in its tracks."""
+        os.kill(self._thing(name).pid, signal.SIGSTOP)
+
+    def resume(self, name: str) -> None:
+        """Let a stopped process go on."""
+        if self._thing(name).is_running():
+            os.kill(self._thing(name).pid, signal.SIGCONT)
+
+    def turn_clock(self, engine: str, by_ms: int) -> None:
+        """Make an engine believe that it is so much later."""
+        path = self._clock(engine)
+        path.with_suffix(".new").write_text(str(by_ms))
+        path.with_suffix(".new").rename(path)
+
+    async def heal(self) -> None:
+        """Undo everything and wait until all serve again. Raises `ServerFailed`."""
+        for proxy in self.proxies.values():
+            proxy.heal()
+        await asyncio.gather(*(asyncio.to_thread(self._wait, process) for process in PROCESSES))
+
+    def outcries(self) -> list[str]:
+        """What processes logged that must never be logged."""
+        lines = (
+            f"{child}: {line}"
+            for child in self._children
+            for line in self._log(child).read_text(errors="replace").splitlines()
+        )
+        return [line[:500] for line in lines if any(cry in line for cry in OUTCRIES)]
+
+    def _thing(self, name: str) -> ChildProcess | PostgresServer | NatsServer:
+        servers: Mapping[str, PostgresServer | NatsServer] = {"postgres": self.postgres, "nats": self.nats}
+        return servers.get(name) or self._children[name]
+
+    def _port(self, name: str) -> int:
+        return {"postgres": self.postgres.port, "nats": self.nats.port}.get(name) or self._ports[name]
+
+    def _log(self, process: str) -> Path:
+        return self.folder / f"{process}.jsonl"
+
+    def _clock(self, engine: str) -> Path:
+        return self.folder / f"{engine}.clock"
+
+    def _start_servers(self) -> None:
+        self.postgres.start()
+        self.nats.start()
+        self.dsn = self._installation.database()
+        schemas.migrate(self.dsn)
+        schemas.let_in(self.dsn, self._installation.database_passwords)
+
+    def _child(self, process: str) -> ChildProcess:
+        service = process.rstrip("12")
+        environment = self._installation.settings_of(service) | {
+            "GOUJI_GRPC_PORT": str(self._ports[process]),
+            "GOUJI_NATS_SERVERS": f"nats://{LOOPBACK}:{self.proxies[f'{process}>nats'].port}",
+        }
+        if process in WITH_DATABASE:
+            port = self.proxies[f"{process}>postgres"].port
+            environment["GOUJI_POSTGRES_DSN"] = make_conninfo(environment["GOUJI_POSTGRES_DSN"], port=port)
+        if process in ENGINES:
+            environment["GOUJI_CHAOS_CLOCK"] = str(self._clock(process))
+        return ChildProcess(self._command(service), self._log(process), env=environment, ends_with_us=True)
+
+    def _command(self, service: str) -> Sequence[str]:
+        if service == "engine" and self._engine_module:
+            return [sys.executable, "-m", self._engine_module]
+        return [sys.executable, "-m", "services.cli", "serve", service, "--with-parent"]
+
+    def _wait(self, process: str) -> None:
+        deadline = time.monotonic() + READY_S
+        while state_of(f"{LOOPBACK}:{self._ports[process]}") != "SERVING":
+            if time.monotonic() > deadline:
+                raise self._children[process].failure(f"{process} does not serve")
+            time.sleep(WATCH_S)
+
+    async def _watch(self) -> None:
+        while True:
+            for process, child in self._children.items():
+                if process not in self._down and not child.is_running():
+                    self.ended[process] += 1
+                    child.start()
+            await asyncio.sleep(WATCH_S)
+
+    def _stop(self) -> None:
+        for name in self._children:
+            self.resume(name)
+        for child in self._children.values():
+            child.ask_to_stop()
+        for child in self._children.values():
+            child.wait(GRACE_S)
+        self.nats.stop()
+        self.postgres.stop()
