@@ -20,6 +20,8 @@ from deploy.local.secrets_file import kept, kept_text, write_private
 from engine.runtime.identity import new_keys, public_key_of
 
 SERVICES = ("engine", "table", "matchmaking", "ranking")
+TOGETHER = "together"
+"""The process that is table service and engine in one: at the table service's address, with the engine's accounts."""
 DATABASE = "gouji"
 OPERATOR = "operator.env"
 TOKEN_KEY = "token_key.pem"  # noqa: S105 -- a file's name
@@ -40,7 +42,7 @@ def _new_token_key() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """One installation in one folder. `addresses`: host and port by service."""
+    """One installation in one folder. `addresses`: host and port by service, `processes`: what serves them."""
 
     folder: Path
     postgres: PostgresServer
@@ -49,6 +51,7 @@ class Installation:
     database_passwords: Mapping[str, str]
     token_public_key: str
     settings: Mapping[str, str]
+    processes: tuple[str, ...] = SERVICES
 
     @classmethod
     def of(
@@ -58,22 +61,34 @@ class Installation:
         nats: NatsServer,
         ports: Mapping[str, int],
         settings: Mapping[str, str],
+        *,
+        together: bool = False,
     ) -> Installation:
         """Read the folder's secrets, make those it lacks, and choose a port for each service that is given none."""
         addresses = {name: f"{LOOPBACK}:{ports.get(name) or free_port()}" for name in SERVICES}
+        processes = SERVICES
+        if together:
+            addresses["engine"] = addresses["table"]
+            processes = (TOGETHER, *(name for name in SERVICES if name not in ("engine", "table")))
         passwords = kept(folder / "database_passwords.json", schemas.SCHEMAS)
         public_key = public_key_of(token_key(folder)).decode()
-        return cls(folder, postgres, nats, addresses, passwords, public_key, settings)
+        return cls(folder, postgres, nats, addresses, passwords, public_key, settings, processes)
 
     def database(self) -> str:
         """The dsn of the installation's database as its owner, made when there is none."""
         self.postgres.ensure_database(DATABASE)
         return self.postgres.dsn(DATABASE)
 
-    def settings_of(self, service: str) -> dict[str, str]:
-        """The whole environment of a service."""
+    def address_of(self, process: str) -> str:
+        """Where this process listens."""
+        return self.addresses["table" if process == TOGETHER else process]
+
+    def settings_of(self, process: str) -> dict[str, str]:
+        """The whole environment of a process."""
+        account = "engine" if process == TOGETHER else process
         inherited = {name: value for name, value in os.environ.items() if _is_inherited(name)}
-        return inherited | self._common(service) | self._postgres(service) | dict(self.settings)
+        listening = self._listening(self.address_of(process))
+        return inherited | listening | self._bus(account) | self._postgres(account) | dict(self.settings)
 
     def write_operator_settings(self) -> None:
         """Leave what an operator's commands need in `operator.env`, for a shell to read."""
@@ -86,16 +101,20 @@ class Installation:
         lines = [f"{name}={shlex.quote(value)}\n" for name, value in (values | self._postgres("engine")).items()]
         write_private(self.folder / OPERATOR, "".join(lines))
 
-    def _common(self, service: str) -> dict[str, str]:
-        host, port = self.addresses[service].split(":")
+    def _listening(self, address: str) -> dict[str, str]:
+        host, port = address.split(":")
         return {
             "GOUJI_LOG_FORMAT": "json",
             "GOUJI_GRPC_HOST": host,
             "GOUJI_GRPC_PORT": port,
             "GOUJI_TOKEN_PUBLIC_KEYS": self.token_public_key,
+        }
+
+    def _bus(self, account: str) -> dict[str, str]:
+        return {
             "GOUJI_NATS_SERVERS": self.nats.address,
-            "GOUJI_NATS_USER": service,
-            "GOUJI_NATS_PASSWORD": self.nats.password(service),
+            "GOUJI_NATS_USER": account,
+            "GOUJI_NATS_PASSWORD": self.nats.password(account),
         }
 
     def _postgres(self, service: str) -> dict[str, str]:

@@ -96,17 +96,25 @@ class Stack:
     """One installation.
 
     `ports` fixes the ports of services, the others take free ones. `settings` are environment variables for all of them.
+    `together`: table service and engine are one process, `together`, which listens where the table service would.
     """
 
     def __init__(
-        self, folder: Path, *, ports: Mapping[str, int] | None = None, settings: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        *,
+        ports: Mapping[str, int] | None = None,
+        settings: Mapping[str, str] | None = None,
+        together: bool = False,
     ) -> None:
         self.folder = folder.absolute()
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "logs").mkdir(exist_ok=True)
         self.postgres = PostgresServer(self.folder / "postgres")
         self.nats = NatsServer(self.folder / "nats")
-        self.installation = Installation.of(self.folder, self.postgres, self.nats, ports or {}, settings or {})
+        self.installation = Installation.of(
+            self.folder, self.postgres, self.nats, ports or {}, settings or {}, together=together
+        )
         self._services: dict[str, ChildProcess] = {}
         self._watched: list[Watched] = []
 
@@ -142,7 +150,7 @@ class Stack:
         self.postgres.stop()
 
     def service(self, name: str) -> ChildProcess:
-        """The process of a service."""
+        """The process of this name; raises `KeyError`."""
         return self._services[name]
 
     def _start(self, progress: Callable[[str], None]) -> None:
@@ -154,9 +162,9 @@ class Stack:
         self._watched.append(Watched("nats", self.nats.is_running, self.nats.start))
         progress("database schema")
         self._migrate()
-        for name in self.addresses:
+        for name in self.installation.processes:
             self._start_service(name)
-        for name in self.addresses:
+        for name in self.installation.processes:
             progress(name)
             self._wait_until_serving(name)
 
@@ -176,7 +184,8 @@ class Stack:
 
     def _wait_until_serving(self, name: str) -> None:
         child, deadline = self._services[name], time.monotonic() + READY_S
-        while state_of(self.addresses[name]) != "SERVING":
+        address = self.installation.address_of(name)
+        while state_of(address) != "SERVING":
             if not child.is_running() or time.monotonic() > deadline:
                 raise child.failure(f"{name} does not serve")
             time.sleep(POLL_S)

@@ -20,7 +20,14 @@ from engine.runtime.interceptors import Bounds, Door
 from engine.runtime.lifecycle import Lifecycle
 from engine.runtime.limits import Rate
 from engine.runtime.postgres import reaching
-from engine.runtime.settings import BusSettings, GrpcSettings, PostgresSettings, ProcessSettings, pem_blocks
+from engine.runtime.settings import (
+    BusSettings,
+    GrpcSettings,
+    ListenSettings,
+    PostgresSettings,
+    ProcessSettings,
+    pem_blocks,
+)
 from engine.runtime.telemetry import MetricsPort, new_registry
 
 _LONGEST_TRANSACTION_S = 15.0
@@ -51,8 +58,16 @@ async def start_pool(life: Lifecycle, settings: PostgresSettings, schema: str, s
 
 async def start_bus(life: Lifecycle, settings: BusSettings, name: str, registry: CollectorRegistry) -> NatsBus:
     """Connect to NATS and lay out the streams. Raises `BusUnavailable`."""
+    bus = await NatsBus.connect(reaching_nats(settings, name), registry)
+    life.on_stop("bus", bus.close)
+    life.spawn("bus guard", bus.guard())
+    return bus
+
+
+def reaching_nats(settings: BusSettings, name: str) -> NatsOptions:
+    """Tell a bus how to connect, and by which name."""
     password = settings.nats_password
-    options = NatsOptions(
+    return NatsOptions(
         servers=tuple(settings.nats_servers.split(",")),
         name=name,
         user=settings.nats_user,
@@ -60,10 +75,6 @@ async def start_bus(life: Lifecycle, settings: BusSettings, name: str, registry:
         tls=settings.nats_tls(),
         replicas=settings.nats_replicas,
     )
-    bus = await NatsBus.connect(options, registry)
-    life.on_stop("bus", bus.close)
-    life.spawn("bus guard", bus.guard())
-    return bus
 
 
 def new_server(settings: GrpcSettings, registry: CollectorRegistry, clock: Clock) -> GrpcServer:
@@ -76,7 +87,12 @@ def new_server(settings: GrpcSettings, registry: CollectorRegistry, clock: Clock
         proxies=settings.proxies(),
     )
     door = Door(verifier, bounds, interceptors.Measures(registry), clock)
-    return GrpcServer(ServerOptions(settings.grpc_host, settings.grpc_port, _tls(settings)), [door])
+    return GrpcServer(listening(settings), [door])
+
+
+def listening(settings: ListenSettings) -> ServerOptions:
+    """Tell a server where to listen."""
+    return ServerOptions(settings.grpc_host, settings.grpc_port, _tls(settings))
 
 
 async def start_server(life: Lifecycle, server: GrpcServer, grace: float) -> None:
@@ -96,7 +112,7 @@ def readiness(pool: AsyncConnectionPool, bus: NatsBus) -> IsReady:
     return is_ready
 
 
-def _tls(settings: GrpcSettings) -> Tls | None:
+def _tls(settings: ListenSettings) -> Tls | None:
     if settings.grpc_certificate is None or settings.grpc_key is None:
         return None
     return Tls(settings.grpc_certificate, settings.grpc_key, settings.grpc_client_ca)

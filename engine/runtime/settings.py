@@ -11,9 +11,9 @@ import os
 import ssl
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -82,6 +82,14 @@ class BusSettings(ProcessSettings):
     nats_key: Path | None = None
     nats_replicas: int = Field(default=1, ge=1, le=5)
 
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if (self.nats_certificate is None) != (self.nats_key is None):
+            raise ValueError("a certificate for the bus needs its key, and a key its certificate")
+        if self.nats_certificate is not None and self.nats_ca is None:
+            raise ValueError("a certificate for the bus needs the authority of its servers")
+        return self
+
     def nats_tls(self) -> ssl.SSLContext | None:
         """Trust only this authority's servers; None for a plain connection."""
         if self.nats_ca is None:
@@ -100,14 +108,27 @@ class PostgresSettings(ProcessSettings):
     postgres_pool_max: int = Field(default=8, ge=1)
 
 
-class GrpcSettings(ProcessSettings):
-    """Where and how to serve players. Rates are per second; a burst is what may come at once."""
+class ListenSettings(ProcessSettings):
+    """Where to listen, and with which certificate; what is half set is refused rather than served plainly."""
 
     grpc_host: str = "127.0.0.1"
     grpc_port: int = Field(default=0, ge=0, le=65535)
     grpc_certificate: Path | None = None
     grpc_key: Path | None = None
     grpc_client_ca: Path | None = None
+
+    @model_validator(mode="after")
+    def _has_whole_tls(self) -> Self:
+        if (self.grpc_certificate is None) != (self.grpc_key is None):
+            raise ValueError("a certificate needs its key, and a key its certificate")
+        if self.grpc_client_ca is not None and self.grpc_certificate is None:
+            raise ValueError("an authority for clients needs a certificate of our own")
+        return self
+
+
+class GrpcSettings(ListenSettings):
+    """How to serve players. Rates are per second; a burst is what may come at once."""
+
     grpc_max_calls: int = Field(default=10_000, ge=1)
     token_audience: str = "gouji"  # noqa: S105 - a name
     token_public_keys: str

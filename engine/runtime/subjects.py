@@ -46,6 +46,10 @@ def peers(table_id: UUID) -> str:
     return f"gouji.table.{table_id}.peers"
 
 
+WITNESSES = "gouji.witness.*"
+"""The pattern of every `witness`."""
+
+
 def witness(table_id: UUID) -> str:
     """Live fingerprints of a table's state, `<version> <hash>` as text, for operators alone."""
     return f"gouji.witness.{table_id}"

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from engine.runtime import logs, parts, subjects
 from engine.runtime.bus import Bus, RequestHandler
 from engine.runtime.clock import Clock, SystemClock
-from engine.runtime.grpc_server import GrpcServer, ServerOptions
+from engine.runtime.grpc_server import GrpcServer
 from engine.runtime.lifecycle import Lifecycle, run
 from engine.service.canary_client import Canary
 from engine.service.deadlines import Deadlines
@@ -103,25 +103,41 @@ async def start_engine(
     return engine
 
 
-async def compose(life: Lifecycle, settings: EngineSettings) -> None:
+async def compose(life: Lifecycle, settings: EngineSettings) -> GrpcServer:
     """Start the process: its store, its bus, the engine, and the ports where it is watched."""
     registry = parts.start_metrics(life, settings)
-    store = await PostgresEventStore.open(settings.postgres_dsn.get_secret_value())
-    life.on_stop("store", store.close)
+    store = await open_store(life, settings)
     bus = await parts.start_bus(life, settings, "gouji-engine", registry)
     engine = await start_engine(life, store, bus, terms=settings.terms(), registry=registry)
-    server = GrpcServer(ServerOptions(settings.grpc_host, settings.grpc_port), ())
+    server = GrpcServer(parts.listening(settings), ())
+    add_health(server, engine, store, bus)
+    await parts.start_server(life, server, settings.grace)
+    return server
+
+
+async def open_store(life: Lifecycle, settings: EngineSettings) -> PostgresEventStore:
+    """Open the log. Raises `StoreUnavailable`."""
+    store = await PostgresEventStore.open(settings.postgres_dsn.get_secret_value())
+    life.on_stop("store", store.close)
+    return store
+
+
+def add_health(server: GrpcServer, engine: Engine, store: PostgresEventStore, bus: Bus) -> None:
+    """Tell on this server whether the engine can act, and whether its log has room."""
     server.add(SERVICE, lambda _: None, Canary(bus, engine.shards).sings)
     room = Room(store.partition_days_ahead, SystemClock(), engine.measures.partition_days_ahead)
     server.add(LOG, lambda _: None, room.is_enough)
-    await parts.start_server(life, server, settings.grace)
 
 
 def main() -> None:
     """Live until told to stop."""
     settings = EngineSettings()  # type: ignore[call-arg]  # the environment gives what is missing
     logs.configure(settings.log_level, settings.log_format)
-    sys.exit(run(lambda life: compose(life, settings), grace=settings.grace))
+
+    async def start(life: Lifecycle) -> None:
+        await compose(life, settings)
+
+    sys.exit(run(start, grace=settings.grace))
 
 
 async def _run(life: Lifecycle, engine: Engine, doors: Doors, servicer: Servicer, bus: Bus) -> None:

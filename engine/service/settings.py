@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from pydantic import Field, model_validator
 
-from engine.runtime.settings import BusSettings, PostgresSettings
+from engine.runtime.settings import BusSettings, ListenSettings, PostgresSettings
 from engine.service.shards import LeaseTerms
 from engine.service.waits import Spans
 
@@ -32,14 +32,12 @@ class EngineTerms:
     witness: bool = False
 
 
-class EngineSettings(BusSettings, PostgresSettings):
+class EngineSettings(BusSettings, PostgresSettings, ListenSettings):
     """The engine process. A lease must outlive two renewals, so that one lost renewal loses no shard.
 
     The engine keeps its log in Postgres alone; a store that forgets is for tests and demonstrations in one process.
     """
 
-    grpc_host: str = "127.0.0.1"
-    grpc_port: int = Field(default=0, ge=0, le=65535)
     turn_ms: int = Field(default=20_000, ge=100)
     window_ms: int = Field(default=5_000, ge=100)
     between_ms: int = Field(default=30_000, ge=100)

@@ -23,6 +23,8 @@ class Service(StrEnum):
     TABLE = "table"
     MATCHMAKING = "matchmaking"
     RANKING = "ranking"
+    TOGETHER = "together"
+    """Table service and engine in one process."""
 
 
 MODULES = {
@@ -30,6 +32,7 @@ MODULES = {
     Service.TABLE: "services.table.main",
     Service.MATCHMAKING: "services.matchmaking.main",
     Service.RANKING: "services.ranking.main",
+    Service.TOGETHER: "deploy.together.main",
 }
 
 

@@ -35,6 +35,10 @@ def data_folder(given: Path | None) -> Path:
 def up(
     folder: Annotated[Path | None, DATA_OPTION] = None,
     port: Annotated[int, typer.Option(help="The first of four ports in a row.", min=1024, max=65532)] = FIRST_PORT,
+    together: Annotated[
+        bool,
+        typer.Option("--together", help="Run table service and engine in one process.", envvar="GOUJI_TOGETHER"),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the addresses as JSON.")] = False,
 ) -> None:
     """Start PostgreSQL, NATS and every service; Ctrl-C stops them. State stays in the folder."""
@@ -42,7 +46,8 @@ def up(
     from deploy.local.stack import Stack
 
     place = data_folder(folder)
-    stack = Stack(place, ports=dict(zip(PORTS, range(port, port + len(PORTS)), strict=True)))
+    ports = dict(zip(PORTS, range(port, port + len(PORTS)), strict=True))
+    stack = Stack(place, ports=ports, together=together)
     with _stop_signals() as stopped:
         try:
             stack.start(lambda part: ERR.print(f"starting {part} …"))

@@ -36,6 +36,7 @@ SETTINGS = {
 
 def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the folder with logs, data and deals behind.")] = False,
+    together: Annotated[bool, typer.Option("--together", help="Run table service and engine in one process.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Let six players queue and play a match of two deals over gRPC, then prove everything from the log.
@@ -49,7 +50,7 @@ def demo(
     began = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="gouji-demo-"))
     try:
-        evening, proof = _play_and_prove(folder)
+        evening, proof = _play_and_prove(folder, together=together)
     except (ServerFailed, Spoiled) as failure:
         fail(f"{failure}\nlogs and data are kept in {folder}")
     _show(evening, proof, time.monotonic() - began, as_json=as_json)
@@ -64,7 +65,7 @@ def _clear(folder: Path, *, keep: bool) -> None:
         shutil.rmtree(folder)
 
 
-def _play_and_prove(folder: Path) -> tuple[Evening, Proof]:
+def _play_and_prove(folder: Path, *, together: bool) -> tuple[Evening, Proof]:
     from deploy.local.stack import Stack
     from engine.runtime import logs
     from services.cli.demo.evening import spend
@@ -72,7 +73,7 @@ def _play_and_prove(folder: Path) -> tuple[Evening, Proof]:
 
     # The database's own account must be able to enter it too.
     folder.chmod(0o755)
-    stack = Stack(folder, settings=SETTINGS)
+    stack = Stack(folder, settings=SETTINGS, together=together)
     with ERR.status("starting") as status, (folder / "logs" / "players.jsonl").open("w") as journal:
         logs.configure("INFO", "json", journal)
         try:

@@ -13,6 +13,7 @@ from functools import partial
 
 import grpc
 
+from engine.runtime import subjects
 from engine.runtime.bus import BusUnavailable, Message
 from engine.runtime.bus_nats import NatsBus, NatsOptions
 from services.bots.faults import Stop
@@ -105,14 +106,7 @@ class Party:
         return await find_table(office, VARIANT, DEALS)
 
     async def _play(self, player: str, table_id: str) -> Sight:
-        """Play; a match is found a moment before its table is opened."""
-        while True:
-            try:
-                return await play_match(self._table(player), table_id)
-            except Stop as refused:
-                if refused.reason != "NOT_FOUND":
-                    raise
-            await asyncio.sleep(ASK_AGAIN_S)
+        return await play_match(self._table(player), table_id)
 
     def _token_of(self, player: str) -> Callable[[], str]:
         return partial(self._places.tokens.__getitem__, player)
@@ -157,7 +151,7 @@ async def _spend_at(places: Places, progress: Progress) -> Evening:
 
 async def _spend(party: Party, bus: NatsBus, progress: Progress) -> Evening:
     witnessed = Witnessed(progress)
-    await bus.subscribe("gouji.witness.*", witnessed.hear)
+    await bus.subscribe(subjects.WITNESSES, witnessed.hear)
     progress("six players queue")
     seats = await party.queue()
     table_id = seats[PLAYERS[0]].table_id
