@@ -13,6 +13,7 @@ import typer
 from services.cli import (
     archive,
     cases,
+    chaos,
     facts,
     health,
     migrate,
@@ -21,6 +22,7 @@ from services.cli import (
     replay,
     serve,
     simulate,
+    tables,
     token,
     up,
     variants,
@@ -40,6 +42,7 @@ app.command()(serve.serve)
 app.command()(migrate.migrate)
 app.command()(partitions.partitions)
 app.add_typer(archive.app, name="archive")
+app.add_typer(tables.app, name="tables")
 app.command()(facts.facts)
 app.command()(ratings.ratings)
 app.command()(health.health)
@@ -49,6 +52,7 @@ app.command()(verify.verify)
 app.command()(replay.replay)
 app.command()(variants.variants)
 app.command()(simulate.simulate)
+app.command()(chaos.chaos)
 
 
 def main() -> None:
