@@ -121,6 +121,13 @@ def _seats_without(what: tuple[str, ...] | tuple[bool, ...]) -> tuple[int, ...]:
     return tuple(seat for seat in SEATS if not what[seat])
 
 
+def legal_moves(match: Match, seat: int) -> rules.LegalMoves:
+    """Everything that this seat may do in the deal now (R14.9): nothing before the first deal and after the last."""
+    if match.deal is None or is_over(match):
+        return rules.LegalMoves()
+    return rules.legal_moves(match.deal, seat)
+
+
 def wants_commitment(match: Match) -> bool:
     """Whether the house shall commit to the next deal's seed now."""
     return _is_between(match) and not match.commitment

@@ -32,6 +32,11 @@ def export(shard: int) -> str:
     return f"gouji.engine.shard.{shard}.export"
 
 
+def moves(shard: int) -> str:
+    """Requests `MovesRequest` to the leader of this shard."""
+    return f"gouji.engine.shard.{shard}.moves"
+
+
 LIST = "gouji.engine.list"
 """Requests `ListRequest` to any engine replica."""
 

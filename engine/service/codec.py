@@ -17,7 +17,7 @@ from types import NoneType, UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from google.protobuf.message import DecodeError, Message
-from gouji.game.v1 import event_pb2, variant_pb2, view_pb2
+from gouji.game.v1 import action_pb2, event_pb2, variant_pb2, view_pb2
 
 from engine.match.events import Event, Faces, MatchEvent
 from engine.rules.cards import Cards, NotCards, faces_text, parse, parse_faces, text
@@ -30,7 +30,7 @@ SCHEMA = 1
 
 EVENT_TYPES: tuple[type[Any], ...] = (*get_args(MatchEvent), *get_args(DealEvent))
 
-_PROTO_FILES = (event_pb2, variant_pb2, view_pb2)
+_PROTO_FILES = (event_pb2, variant_pb2, view_pb2, action_pb2)
 _PLANS: dict[type, _Plan] = {}
 _PAIR = tuple[int, int]
 

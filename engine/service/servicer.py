@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as Proto
 from gouji.engine.v1 import engine_pb2
 
+from engine import match
 from engine.match import SEATS
 from engine.runtime import faults
 from engine.runtime.bus import Message
@@ -84,6 +85,19 @@ class Servicer:
         except faults.Fault as fault:
             return engine_pb2.HistoryReply(fault=_number(fault)).SerializeToString()
         return engine_pb2.HistoryReply(history=_history(table_id, missed)).SerializeToString()
+
+    async def moves(self, message: Message) -> bytes:
+        """Answer a `MovesRequest`."""
+        try:
+            request = _read(engine_pb2.MovesRequest, message)
+            look = await self._tables.look(_uuid(request.table_id))
+            seat = match.seat_of(look.standing.match, request.player_id)
+            if seat is None:
+                raise faults.NotYourSeat
+        except faults.Fault as fault:
+            return engine_pb2.MovesReply(fault=_number(fault)).SerializeToString()
+        listed = wire.moves(look.standing.match, seat, look.standing.version)
+        return engine_pb2.MovesReply(moves=listed).SerializeToString()
 
     async def export(self, message: Message) -> bytes:
         """Answer an `ExportRequest`."""

@@ -314,7 +314,22 @@ def _private_part(match: Match, audience: int | None) -> view_pb2.PrivateView | 
     if match.deal is None:
         return view_pb2.PrivateView(seat=audience)
     private: view_pb2.PrivateView = to_message(rules.private_view(match.deal, audience))
+    if table.is_over(match):
+        # The deal would still take a swap of places (R6.10), but its table takes nothing any more.
+        private.ClearField("options")
     return private
+
+
+def moves(match: Match, seat: int, version: int) -> table_pb2.ListMovesResponse:
+    """Everything that a seat may do at this version."""
+    listed = table.legal_moves(match, seat)
+    return table_pb2.ListMovesResponse(
+        version=version,
+        seat=seat,
+        options=map(to_message, listed.options),
+        moves=map(to_message, listed.moves),
+        truncated=listed.truncated,
+    )
 
 
 def summary(table_id: UUID, match: Match) -> table_pb2.TableSummary:

@@ -77,6 +77,12 @@ class EngineClient:
         subject = subjects.history(subjects.shard_of(table_id))
         return await self._ask(subject, request.SerializeToString(), _page, None)
 
+    async def moves(self, table_id: UUID, player_id: str, budget: float | None = None) -> table_pb2.ListMovesResponse:
+        """Fetch everything that this player's seat may do now."""
+        request = engine.MovesRequest(table_id=str(table_id), player_id=player_id)
+        subject = subjects.moves(subjects.shard_of(table_id))
+        return await self._ask(subject, request.SerializeToString(), _moves, budget)
+
     async def export(self, table_id: UUID, deal: int) -> str:
         """Fetch a deal in the notation."""
         request = engine.ExportRequest(table_id=str(table_id), deal=deal)
@@ -119,6 +125,13 @@ def _page(payload: bytes) -> wire.Page:
     if reply.WhichOneof("reply") != "history":
         raise _fault(reply.fault)
     return wire.page_of(reply.history)
+
+
+def _moves(payload: bytes) -> table_pb2.ListMovesResponse:
+    reply = engine.MovesReply.FromString(payload)
+    if reply.WhichOneof("reply") != "moves":
+        raise _fault(reply.fault)
+    return reply.moves
 
 
 def _notation(payload: bytes) -> str:

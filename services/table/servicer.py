@@ -112,6 +112,12 @@ class TableServicer(rpc.TableServiceServicer):
         page = await self._engine.history(table_id, self._who(), 0, 1)
         return pb.GetViewResponse(view=page.sight.view(self._watchers.connected(table_id)))
 
+    async def ListMoves(self, request: pb.ListMovesRequest, context: Context) -> pb.ListMovesResponse:
+        """List what the caller's seat may do; counted as an action, for it costs the engine as much as some."""
+        asker, table_id = self._who(), shapes.uuid("table_id", request.table_id)
+        self._limits.actions.take(asker.player_id)
+        return await self._engine.moves(table_id, asker.player_id, _budget(context))
+
     async def ExportDeal(self, request: pb.ExportDealRequest, context: Context) -> pb.ExportDealResponse:  # noqa: ARG002 - gRPC's
         """Hand a deal out for checking."""
         table_id = shapes.uuid("table_id", request.table_id)

@@ -231,6 +231,7 @@ MALFORMED: dict[str, Spoil] = {
         pb.ExportDealRequest(table_id=house.table_id, deal=2**31)
     ),
     "a view of nothing": lambda house: house.anna.GetView(pb.GetViewRequest()),
+    "moves at nothing": lambda house: house.anna.ListMoves(pb.ListMovesRequest()),
     "a watch of nothing": lambda house: house.anna.Watch(pb.WatchRequest()).read(),
     "a stream that moves first": lambda house: played(house.anna, pb.PlayRequest(move=pb.Move())),
     "a stream that says nothing": lambda house: played(house.anna, pb.PlayRequest()),
@@ -260,7 +261,7 @@ async def test_a_message_that_is_too_large_is_turned_away(house: House) -> None:
     assert house.engine.commands == []
 
 
-@pytest.mark.parametrize("call", ["Act", "GetView", "OpenTable", "ListTables", "TakeSeat", "ExportDeal"])
+@pytest.mark.parametrize("call", ["Act", "GetView", "OpenTable", "ListTables", "TakeSeat", "ExportDeal", "ListMoves"])
 async def test_who_shows_no_token_is_not_served(house: House, call: str) -> None:
     request = getattr(pb, f"{call}Request")()
 
@@ -310,6 +311,17 @@ async def test_a_view_is_shown_in_the_callers_role(house: House) -> None:
     view = (await house.anna.GetView(pb.GetViewRequest(table_id=house.table_id))).view
 
     assert view.private.hand == "seat0"
+
+
+async def test_moves_are_listed_for_the_callers_seat_and_for_nobody_else(house: House) -> None:
+    request = pb.ListMovesRequest(table_id=house.table_id)
+
+    async with house.server.channel("boris") as boriss, house.server.channel("zoe") as zoes:
+        listed = await rpc.TableServiceStub(boriss).ListMoves(request)
+        answered = await refused(rpc.TableServiceStub(zoes).ListMoves(request))
+
+    assert listed == pb.ListMovesResponse(version=1, seat=1)
+    assert answered == (grpc.StatusCode.PERMISSION_DENIED, "NOT_YOUR_SEAT")
 
 
 async def test_a_deal_is_handed_out(house: House) -> None:
@@ -390,9 +402,10 @@ async def test_actions_are_limited_per_player_and_the_others_play_on(house: Hous
         for _ in range(3):
             await anna.Act(house.act())
         limited = await refused(anna.Act(house.act()))
+        unlisted = await refused(anna.ListMoves(pb.ListMovesRequest(table_id=house.table_id)))
         other = await boris.Act(house.act())
 
-    assert limited == (grpc.StatusCode.RESOURCE_EXHAUSTED, "RATE_LIMITED")
+    assert limited == unlisted == (grpc.StatusCode.RESOURCE_EXHAUSTED, "RATE_LIMITED")
     assert other.outcome.HasField("accepted")
     assert len(house.engine.commands) == 4
 
@@ -466,7 +479,7 @@ def seats_connected(response: pb.PlayResponse) -> list[int]:
     return [seat.seat for seat in response.update.view.public.seats if seat.connected]
 
 
-METHODS = ("OpenTable", "ListTables", "TakeSeat", "LeaveSeat", "SetReady", "Act", "GetView", "ExportDeal")
+METHODS = ("OpenTable", "ListTables", "TakeSeat", "LeaveSeat", "SetReady", "Act", "GetView", "ListMoves", "ExportDeal")
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -51,6 +51,7 @@ class ScriptedEngine:
             await self.bus.serve(subjects.command(shard), self._command),
             await self.bus.serve(subjects.history(shard), self._history),
             await self.bus.serve(subjects.export(shard), self._export),
+            await self.bus.serve(subjects.moves(shard), self._moves),
             await self.bus.serve(subjects.LIST, self._list),
         ]
 
@@ -114,6 +115,13 @@ class ScriptedEngine:
     async def _export(self, message: Message) -> bytes:
         request = engine.ExportRequest.FromString(message.payload)
         return engine.ExportReply(notation=f"deal {request.deal}").SerializeToString()
+
+    async def _moves(self, message: Message) -> bytes:
+        request = engine.MovesRequest.FromString(message.payload)
+        if request.player_id not in self.players:
+            return engine.MovesReply(fault=engine.FAULT_NOT_YOUR_SEAT).SerializeToString()
+        seat = self.players.index(request.player_id)
+        return engine.MovesReply(moves=table_pb2.ListMovesResponse(version=self.version, seat=seat)).SerializeToString()
 
     async def _list(self, message: Message) -> bytes:
         request = engine.ListRequest.FromString(message.payload)
