@@ -28,11 +28,11 @@ PLAYERS = ("anna", "boris", "chen", "dora", "emil", "fatma")
 HOUR_MS = 3_600_000
 
 
-@pytest.fixture
-def stack() -> Iterator[Stack]:
+@pytest.fixture(params=["apart", "together"])
+def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
     folder = Path(tempfile.mkdtemp(prefix="gouji-chaos-"))
     folder.chmod(0o755)
-    stack = Stack(folder)
+    stack = Stack(folder, together=request.param == "together")
     stack.start()
     yield stack
     stack.stop()
@@ -62,8 +62,8 @@ class Evening:
 
 
 def restart(stack: Stack, *, hard: bool) -> None:
-    """End the table service and start it again."""
-    child = stack.service("table")
+    """End the table service, and the engine when both are one process, and start it again."""
+    child = stack.service("together" if "together" in stack.installation.processes else "table")
     if hard:
         child.kill()
     else:

@@ -234,7 +234,7 @@ class Site:
     def _wait(self, process: str) -> None:
         deadline = time.monotonic() + READY_S
         while state_of(f"{LOOPBACK}:{self._ports[process]}") != "SERVING":
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or (self._watching is None and not self._children[process].is_running()):
                 raise self._children[process].failure(f"{process} does not serve")
             time.sleep(WATCH_S)
 
