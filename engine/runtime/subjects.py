@@ -37,6 +37,11 @@ def moves(shard: int) -> str:
     return f"gouji.engine.shard.{shard}.moves"
 
 
+def quarantine(shard: int) -> str:
+    """Requests `QuarantineRequest` to the leader of this shard."""
+    return f"gouji.engine.shard.{shard}.quarantine"
+
+
 LIST = "gouji.engine.list"
 """Requests `ListRequest` to any engine replica."""
 

@@ -92,6 +92,7 @@ async def start_engine(
         subjects.command: servicer.command,
         subjects.history: servicer.history,
         subjects.export: servicer.export,
+        subjects.quarantine: servicer.quarantine,
         subjects.moves: servicer.moves,
     }
     doors = Doors(bus, behind)

@@ -31,7 +31,7 @@ from engine.service.orders import Accepted, Order
 from engine.service.standing import every_event
 from engine.service.tables import Tables
 from engine.service.waits import shown_ms
-from engine.store.port import EventStore, StoreUnavailable, StreamNotFound
+from engine.store.port import EventStore, StoreUnavailable, StreamNotFound, shard_of
 
 _log = structlog.get_logger(__name__)
 
@@ -121,6 +121,28 @@ class Servicer:
             listed = []
         summaries = [wire.summary(one.table_id, one.match) for one in listed]
         return engine_pb2.ListReply(tables=summaries).SerializeToString()
+
+    async def quarantine(self, message: Message) -> bytes:
+        """Answer a `QuarantineRequest`."""
+        try:
+            request = _read(engine_pb2.QuarantineRequest, message)
+            if request.caller.role != wire.ADMIN:
+                raise faults.PermissionDenied
+            if request.release:
+                await self._release(_uuid(request.release), request.caller.player_id)
+        except faults.Fault as fault:
+            return engine_pb2.QuarantineReply(fault=_number(fault)).SerializeToString()
+        tables = [
+            engine_pb2.QuarantinedTable(table_id=str(table_id), fault=fault)
+            for table_id, fault in self._tables.quarantined()
+            if shard_of(table_id) == request.shard
+        ]
+        return engine_pb2.QuarantineReply(tables=tables).SerializeToString()
+
+    async def _release(self, table_id: UUID, operator: str) -> None:
+        """An operator's act, which is always logged."""
+        _log.warning("table released", table=str(table_id), by=operator)
+        await self._tables.release(table_id)
 
     def _order(self, request: engine_pb2.CommandRequest) -> Order:
         caller = request.caller

@@ -7,7 +7,6 @@ applied, answered or shown before the store has it. A fault of the rules sets th
 from __future__ import annotations
 
 import asyncio
-import traceback
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -23,7 +22,7 @@ from engine.runtime.clock import Clock
 from engine.runtime.faults import Busy, Fault, NotFound, Unavailable
 from engine.service import codec
 from engine.service.dealer import Dealer
-from engine.service.faults import NotLeading, Quarantined
+from engine.service.faults import NotLeading, Quarantined, fault_of
 from engine.service.ledger import Ledger
 from engine.service.measures import Measures
 from engine.service.orders import HOUSE, Accepted, Look, Order, Refused, Verdict
@@ -130,6 +129,12 @@ class Table:
         self._check()
         return self._look(self._held)
 
+    async def release(self) -> None:
+        """Take the table up again from its log, after somebody has looked. Raises `Quarantined` when that breaks."""
+        self.fault = ""
+        async with self._in_turn():
+            await self._hold()
+
     async def pass_deadline(self, deadline: Deadline) -> None:
         """Do what this deadline is there for, unless the table has moved on. Raises a `Fault` when it was not done."""
         async with self._in_turn():
@@ -193,6 +198,8 @@ class Table:
             head = await self._claim()
             standing = await fold(self._house.store, self.id) if head else Standing()
             if head and head.version != standing.version:
+                if head.closed and standing.version == 0:
+                    raise NotFound  # its day has left the database
                 raise StoreUnavailable("the log does not reach its head")
             self._held = _Held(standing, head.deadline if head else None)
             self._house.arm(self.id, self._held.deadline)
@@ -319,8 +326,7 @@ class Table:
 
     def _set_aside(self, error: Exception) -> None:
         """The rules broke: keep everyone away from this table until somebody has looked. A card is never logged."""
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        self.fault = f"{type(error).__name__} in {place.name}:{place.lineno}"
+        self.fault = fault_of(error)
         self._held = None
         self._recent.clear()
         _log.error("table quarantined", table=str(self.id), fault=self.fault)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import structlog
 
-from engine.runtime.faults import Fault
+from engine.runtime.faults import Fault, NotFound
 from engine.service.faults import NotLeading, Quarantined
 from engine.service.orders import Look, Order, Verdict
 from engine.service.shards import Shards
@@ -36,6 +36,16 @@ class Tables:
     def quarantined(self) -> list[tuple[UUID, str]]:
         """The tables that a fault has set aside, and the fault."""
         return [(table.id, table.fault) for table in self._live.values() if table.fault]
+
+    async def release(self, table_id: UUID) -> None:
+        """Take a table up again that was set aside. Raises a `Fault` when there is none, or it breaks again."""
+        table = self._live.get(table_id)
+        if table is None or not table.fault:
+            raise NotFound
+        try:
+            await table.release()
+        finally:
+            self._tidy(table)
 
     async def judge(self, table_id: UUID, order: Order) -> Verdict:
         """Answer a command; raises a `Fault` when it was not judged."""
