@@ -102,6 +102,8 @@ async def start_engine(
     measures.quarantined.set_function(lambda: len(tables.quarantined()))
     engine = Engine(shards, tables, deadlines, outbox, measures)
     await _run(life, engine, doors, servicer, bus)
+    matches = await bus.consume(subjects.MATCHES, DURABLE, Matches(bus, clock).take)
+    life.on_stop("matches", matches.stop)
     return engine
 
 
@@ -153,8 +155,6 @@ async def _run(life: Lifecycle, engine: Engine, doors: Doors, servicer: Servicer
     life.on_stop("doors", doors.close)
     listing = await bus.serve(subjects.LIST, servicer.list, in_flight=IN_FLIGHT)
     life.on_stop("list", listing.stop)
-    matches = await bus.consume(subjects.MATCHES, DURABLE, Matches(bus).take)
-    life.on_stop("matches", matches.stop)
 
 
 if __name__ == "__main__":

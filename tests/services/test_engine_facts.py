@@ -11,6 +11,7 @@ from gouji.matchmaking.v1 import facts_pb2 as matches_pb2
 from engine.runtime import subjects
 from engine.runtime.bus import FactMessage
 from engine.runtime.bus_memory import Broker, MemoryBus
+from engine.runtime.clock import SystemClock
 from engine.store.memory import MemoryEventStore
 from tests.support.engine_bench import PLAYERS, Callers, Replica, accepted, eventually, start
 
@@ -90,6 +91,41 @@ async def test_a_found_match_becomes_one_table_however_often_it_is_told(bench: B
     assert [seat.player_id for seat in view.seats] == list(PLAYERS)
     assert view.phase == view_pb2.TABLE_PHASE_GATHERING
     assert len(bench.facts) == 1
+
+
+async def test_a_match_is_not_opened_after_its_time(bench: Bench) -> None:
+    late, in_time = Callers(bench.bus), Callers(bench.bus)
+    now_ms = SystemClock().now_ms()
+    for callers, open_before_ms in ((late, now_ms - 1), (in_time, now_ms + 60_000)):
+        found = matches_pb2.MatchFound(
+            table_id=str(callers.table_id),
+            variant_key="qingdao-charter",
+            deals=1,
+            players=PLAYERS,
+            open_before_ms=open_before_ms,
+        )
+        await bench.bus.publish_fact(
+            subjects.match(callers.table_id), found.SerializeToString(), event_id=found.table_id
+        )
+    await bench.has("table_opened")
+    await asyncio.sleep(0.1)
+
+    assert [fact.table_id for fact in bench.facts] == [str(in_time.table_id)]
+
+
+async def test_a_withdrawn_match_has_its_table_closed(bench: Bench) -> None:
+    callers = Callers(bench.bus)
+    await callers.open_with_six()
+    withdrawn = matches_pb2.MatchFound(table_id=str(callers.table_id), withdrawn=True)
+    for _ in range(2):
+        await bench.bus.publish_fact(
+            subjects.match(callers.table_id), withdrawn.SerializeToString(), event_id=str(uuid4())
+        )
+    await bench.has("table_closed")
+    await asyncio.sleep(0.1)
+
+    assert bench.facts[-1].table_closed.reason == "opened_too_late"
+    assert len(bench.facts) == 2
 
 
 async def test_a_match_that_can_be_no_table_does_not_hold_up_the_next(bench: Bench) -> None:
