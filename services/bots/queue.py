@@ -43,7 +43,7 @@ async def find_table(office: Office, variant_key: str, deals: int) -> Ticket:
 
 
 async def _matched(office: Office, ticket: Ticket) -> Ticket:
-    """Follow a ticket. Raises `TryAgain` when the stream ends before the ticket does."""
+    """Follow a ticket; proposed is still waiting. Raises `TryAgain` when the stream ends before the ticket does."""
     if ticket.state == MATCHED:
         return ticket
     async for state in office.watch(ticket.ticket_id):

@@ -17,20 +17,21 @@ from prometheus_client import CollectorRegistry
 from psycopg_pool import AsyncConnectionPool
 
 from engine.runtime import identity, logs, parts, subjects
-from engine.runtime.bus import Bus
+from engine.runtime.bus import Bus, FactMessage
 from engine.runtime.clock import SystemClock
 from engine.runtime.grpc_server import GrpcServer, IsReady
 from engine.runtime.identity import Role
 from engine.runtime.intake import Intake, IntakeMeasures
 from engine.runtime.lifecycle import Lifecycle, run
-from engine.runtime.outbox_relay import OutboxRelay, RelayMeasures
+from engine.runtime.outbox_relay import OutboxRelay, OutgoingFact, RelayMeasures
 from engine.runtime.uuid7 import uuid7
 from services.matchmaking import seating, wire
-from services.matchmaking.matching import SEATS, Waiting
+from services.matchmaking.matching import SEATS, Match, Waiting
 from services.matchmaking.measures import Measures
 from services.matchmaking.office import Office
+from services.matchmaking.policy import OPENING_SHARE
 from services.matchmaking.rounds import Round, Rounds
-from services.matchmaking.seating import Seating
+from services.matchmaking.seating import Follower, Seating
 from services.matchmaking.servicer import MatchmakingServicer
 from services.matchmaking.settings import MatchmakingSettings
 from services.matchmaking.store import Tickets
@@ -41,6 +42,8 @@ NAME = "matchmaking"
 """The service, its schema and its durable consumer."""
 SERVICE = "gouji.matchmaking.v1.MatchmakingService"
 MIGRATIONS = Path(__file__).parent / "migrations"
+KEEPING_S = 5.0
+"""How often abandoned tickets and matches are looked for, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,10 @@ async def start_matchmaking(
         relay.wake()
         watches.wake()
 
-    rounds = Rounds(pool, policy, draw_seats, uuid7, wire.announce)
+    def announce(match: Match) -> OutgoingFact:
+        return wire.announce(match, settings.matchmaking_unopened * OPENING_SHARE)
+
+    rounds = Rounds(pool, policy, draw_seats, uuid7, announce)
     matcher = Matcher(rounds, measures, made, sweep_s=settings.matchmaking_sweep)
     keeper = Keeper(
         tickets,
@@ -81,20 +87,29 @@ async def start_matchmaking(
         silent_s=settings.matchmaking_silent,
         unopened_s=settings.matchmaking_unopened,
         kept_s=settings.matchmaking_kept,
+        sweep_s=min(KEEPING_S, settings.matchmaking_unopened / 6),
     )
-    intake = new_intake(pool, registry)
+    intake = new_intake(pool, registry, measures)
+
+    async def hear(message: FactMessage) -> None:
+        await intake.take(message)
+        watches.wake()
+
     life.spawn("outbox", relay.run())
     life.spawn("matcher", matcher.run())
     life.spawn("keeper", keeper.run())
     life.spawn("watches", watches.run())
-    facts = await bus.consume(subjects.FACTS, NAME, intake.take)
+    facts = await bus.consume(subjects.FACTS, NAME, hear)
     life.on_stop("facts", facts.stop)
     return Matchmaking(Office(tickets, policy, matcher, watches, measures), watches, intake)
 
 
-def new_intake(pool: AsyncConnectionPool, registry: CollectorRegistry) -> Intake[seating.SeatingFact]:
+def new_intake(
+    pool: AsyncConnectionPool, registry: CollectorRegistry, measures: Measures | None = None
+) -> Intake[seating.SeatingFact]:
     """Make the intake of who sits where; operators use one of their own to look at parked facts and release them."""
-    return Intake(pool, wire.seating_from_fact, seating.follow, IntakeMeasures(registry, NAME))
+    follower = Follower(wire.withdraw, (measures or Measures(registry)).matched)
+    return Intake(pool, wire.seating_from_fact, follower.follow, IntakeMeasures(registry, NAME))
 
 
 def add_to(server: GrpcServer, matchmaking: Matchmaking, is_ready: IsReady) -> None:

@@ -22,7 +22,13 @@ class Measures:
             "gouji_matchmaking_ended_total", "Tickets by how this replica ended them.", ["state"], registry=registry
         )
         self.waited = Histogram(
-            "gouji_matchmaking_wait_seconds", "Age of a ticket when matched.", buckets=_WAITS, registry=registry
+            "gouji_matchmaking_wait_seconds",
+            "Age of a ticket when it is proposed for a table.",
+            buckets=_WAITS,
+            registry=registry,
+        )
+        self.proposed = Counter(
+            "gouji_matchmaking_proposed_total", "Matches that the engine was asked to open.", registry=registry
         )
         self.poisoned = Counter(
             "gouji_matchmaking_poisoned_total",
@@ -35,8 +41,12 @@ class Measures:
         )
         self.watches = Gauge("gouji_matchmaking_watches", "Open watches of this replica.", registry=registry)
 
-    def matched(self, match: Match) -> None:
+    def propose(self, match: Match) -> None:
         """Count a match that this replica made; its table's id tells when."""
-        self.ended.labels("matched").inc(len(match.tickets))
+        self.proposed.inc()
         for ticket in match.tickets:
             self.waited.observe((made_at_ms(match.table_id) - ticket.created_at_ms) / 1000)
+
+    def matched(self, tickets: int) -> None:
+        """Count tickets that found their table, as this replica heard."""
+        self.ended.labels("matched").inc(tickets)

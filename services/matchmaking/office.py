@@ -37,7 +37,7 @@ class Office:
         return ticket
 
     async def cancel(self, player_id: str, ticket_id: UUID) -> Ticket:
-        """Take a ticket back: the answer is cancelled, or how it had ended before. Raises `TicketNotFound`."""
+        """Take a ticket back: it is cancelled, or proposed already, or as it had ended. Raises `TicketNotFound`."""
         ticket = await self._tickets.cancel(ticket_id, player_id)
         if ticket.state is State.CANCELLED:
             self._measures.ended.labels("cancelled").inc()
@@ -45,7 +45,7 @@ class Office:
         return ticket
 
     async def watch(self, player_id: str, ticket_id: UUID) -> AsyncGenerator[Ticket, None]:
-        """Show a ticket now and when it ends. Raises `TicketNotFound`, `Busy`, `Unavailable`."""
+        """Show a ticket now and at every change until it ends. Raises `TicketNotFound`, `Busy`, `Unavailable`."""
         with self._measures.watches.track_inprogress():
             async with aclosing(self._watches.watch(ticket_id, player_id)) as watch:
                 async for ticket in watch:

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from engine.runtime.faults import MalformedRequest
 from services.matchmaking.matching import Queue
 
+OPENING_SHARE = 0.8
+"""How much of the time that a match has to become a table is the engine's; the rest is its fact's to arrive."""
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:

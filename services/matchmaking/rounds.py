@@ -1,8 +1,8 @@
 """Rounds: the oldest waiting tickets of a queue become tables, in one transaction.
 
 Law: one replica at a time plays a round of a queue (the queue's row is locked; others skip it), so a round sees every
-ticket that nobody is just cancelling. Tickets, their seats, the players' being seated and the fact for the engine are
-written together or not at all: a crash leaves them waiting with their age, or matched with the fact in the outbox.
+ticket that nobody is just cancelling. Tickets, their seats, the match and the fact for the engine are written together
+or not at all: a crash leaves them waiting with their age, or proposed with the fact in the outbox.
 Tickets that may not be matched are set aside first, so that none of them can fail a round.
 """
 
@@ -35,12 +35,10 @@ _SET_ASIDE: Final = """
 update ticket set state = %s, ended_at = clock_timestamp(), complaint = %s where ticket_id = any(%s)
 """
 _CLAIM: Final = """
-update ticket set state = 'matched', ended_at = clock_timestamp(), table_id = %s, seat = array_position(%s, ticket_id) - 1
+update ticket set state = 'proposed', table_id = %s, seat = array_position(%s, ticket_id) - 1
 where ticket_id = any(%s) and state = 'waiting'
 """
-_SEAT: Final = """
-insert into seated (table_id, player_id, confirmed) select %s, unnest(%s::text[]), false on conflict do nothing
-"""
+_PROPOSE: Final = "insert into match (table_id) values (%s)"
 
 _MATCHES_A_ROUND: Final = 10
 
@@ -133,4 +131,4 @@ async def _claim(connection: AsyncConnection[TupleRow], match: Match) -> None:
     cursor = await connection.execute(_CLAIM, (match.table_id, ticket_ids, ticket_ids))
     if cursor.rowcount != SEATS:
         raise LostClaim(str(match.table_id))
-    await connection.execute(_SEAT, (match.table_id, list(match.players)))
+    await connection.execute(_PROPOSE, (match.table_id,))

@@ -15,7 +15,7 @@ class MatchmakingSettings(BusSettings, PostgresSettings, GrpcSettings):
     """How matchmaking is run.
 
     `matchmaking_variants` are the keys on offer, comma-separated. `matchmaking_silent`: how long a ticket lives without
-    a watch; `matchmaking_unopened`: how long a match may take to become a table before its players may queue again;
+    a watch; `matchmaking_unopened`: how long a match may take to become a table before its players wait again;
     `matchmaking_kept`: how long an ended ticket can be looked up.
     """
 
@@ -26,7 +26,7 @@ class MatchmakingSettings(BusSettings, PostgresSettings, GrpcSettings):
     matchmaking_look: float = Field(default=0.5, gt=0)
     matchmaking_beat: float = Field(default=5.0, gt=0)
     matchmaking_silent: float = Field(default=60.0, gt=0)
-    matchmaking_unopened: float = Field(default=600.0, gt=0)
+    matchmaking_unopened: float = Field(default=30.0, gt=0)
     matchmaking_kept: float = Field(default=86_400.0, gt=0)
     matchmaking_watches: int = Field(default=10_000, ge=1)
 

@@ -1,12 +1,13 @@
 """Tickets in Postgres.
 
 Law: all SQL about single tickets is here; the database's clock decides about time, and its row locks about who was first.
-A ticket leaves `waiting` by one conditional update, so of a match, a cancellation and an expiry exactly one happens.
+A ticket leaves `waiting` by one update of its locked row, so of a match, a cancellation and an expiry exactly one happens.
+A table is told only once it is open; what a ticket is proposed for stays here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -20,14 +21,15 @@ from engine.runtime.uuid7 import uuid7
 from services.matchmaking.matching import Queue
 from services.matchmaking.tickets import AlreadyQueued, AlreadySeated, State, Ticket, TicketNotFound
 
-_TICKET: Final = sql.SQL(
-    "ticket_id, player_id, state, variant_key, deals, (extract(epoch from created_at) * 1000)::bigint, table_id, seat"
-)
+_TICKET: Final = sql.SQL("""
+ticket_id, player_id, ticket.state, variant_key, deals, (extract(epoch from created_at) * 1000)::bigint,
+case when ticket.state = 'matched' then table_id end, case when ticket.state = 'matched' then seat end
+""")
 
 _BY_COMMAND: Final = sql.SQL("select {ticket} from ticket where player_id = %s and command_id = %s").format(
     ticket=_TICKET
 )
-_ACTIVE: Final = "select ticket_id from ticket where player_id = %s and state = 'waiting'"
+_ACTIVE: Final = "select ticket_id from ticket where player_id = %s and state in ('waiting', 'proposed')"
 _SEATED: Final = "select table_id from seated where player_id = %s limit 1"
 _QUEUE: Final = "insert into queue (variant_key, deals) values (%s, %s) on conflict do nothing"
 _INSERT: Final = sql.SQL("""
@@ -35,18 +37,18 @@ insert into ticket (ticket_id, player_id, command_id, variant_key, deals) values
 returning {ticket}
 """).format(ticket=_TICKET)
 _BY_ID: Final = sql.SQL("select {ticket} from ticket where ticket_id = %s and player_id = %s").format(ticket=_TICKET)
+_LOCK: Final = sql.SQL("{by_id} for update").format(by_id=_BY_ID)
 _CANCEL: Final = sql.SQL("""
-update ticket set state = 'cancelled', ended_at = clock_timestamp()
-where ticket_id = %s and player_id = %s and state = 'waiting'
-returning {ticket}
+update ticket set state = 'cancelled', ended_at = clock_timestamp() where ticket_id = %s returning {ticket}
 """).format(ticket=_TICKET)
-_ENDED: Final = sql.SQL("select {ticket} from ticket where ticket_id = any(%s) and state <> 'waiting'").format(
-    ticket=_TICKET
-)
-# Skips tickets that are just being claimed: they need no sign of life any more.
+_CHANGED: Final = sql.SQL("""
+select {ticket} from unnest(%s::uuid[], %s::text[]) as known (ticket_id, state) join ticket using (ticket_id)
+where ticket.state <> known.state
+""").format(ticket=_TICKET)
+# Skips tickets that are just being claimed. Proposed ones may have to wait again, and their players be there.
 _BEAT: Final = """
 update ticket set seen_at = clock_timestamp() where ticket_id in (
-    select ticket_id from ticket where ticket_id = any(%s) and state = 'waiting' for update skip locked
+    select ticket_id from ticket where ticket_id = any(%s) and state in ('waiting', 'proposed') for update skip locked
 )
 """
 _EXPIRE: Final = """
@@ -58,8 +60,7 @@ returning ticket_id
 """
 _FORGET: Final = """
 delete from ticket where ticket_id in (
-    select ticket_id from ticket
-    where state <> 'waiting' and ended_at < clock_timestamp() - %s * interval '1 second' limit %s
+    select ticket_id from ticket where ended_at < clock_timestamp() - %s * interval '1 second' limit %s
 )
 """
 
@@ -88,18 +89,20 @@ class Tickets:
                 return await _find(connection, ticket_id, player_id)
 
     async def cancel(self, ticket_id: UUID, player_id: str) -> Ticket:
-        """Take a ticket back unless it has ended; the answer says which. Raises `TicketNotFound`."""
+        """Take a ticket back if it waits; the answer says where it stands then. Raises `TicketNotFound`."""
         with reaching():
             async with self._pool.connection() as connection:
-                cursor = await connection.execute(_CANCEL, (ticket_id, player_id))
-                row = await cursor.fetchone()
-                return _ticket(row) if row else await _find(connection, ticket_id, player_id)
+                ticket = await _find(connection, ticket_id, player_id, _LOCK)
+                if ticket.state is not State.WAITING:
+                    return ticket
+                cursor = await connection.execute(_CANCEL, (ticket_id,))
+                return _ticket(await cursor.fetchone() or ())
 
-    async def ended(self, ticket_ids: Collection[UUID]) -> Sequence[Ticket]:
-        """Give those of these tickets that have ended."""
+    async def changed(self, known: Mapping[UUID, str]) -> Sequence[Ticket]:
+        """Give those of these tickets that are in another state than is known."""
         with reaching():
             async with self._pool.connection() as connection:
-                cursor = await connection.execute(_ENDED, (list(ticket_ids),))
+                cursor = await connection.execute(_CHANGED, (list(known), list(known.values())))
                 return [_ticket(row) for row in await cursor.fetchall()]
 
     async def beat(self, ticket_ids: Collection[UUID]) -> None:
@@ -149,8 +152,10 @@ async def _by_command(connection: AsyncConnection[TupleRow], player_id: str, com
     return _ticket(row) if row else None
 
 
-async def _find(connection: AsyncConnection[TupleRow], ticket_id: UUID, player_id: str) -> Ticket:
-    cursor = await connection.execute(_BY_ID, (ticket_id, player_id))
+async def _find(
+    connection: AsyncConnection[TupleRow], ticket_id: UUID, player_id: str, query: sql.Composed = _BY_ID
+) -> Ticket:
+    cursor = await connection.execute(query, (ticket_id, player_id))
     row = await cursor.fetchone()
     if row is None:
         raise TicketNotFound

@@ -1,4 +1,4 @@
-"""The two loops of the service: make matches, and end what was abandoned.
+"""The two loops of the service: make matches, and end what was abandoned or came to nothing.
 
 Law: no state that matters; whatever a crash left is found by the next sweep of any replica. Queues are independent: one
 that fails is counted and tried again, the others go on.
@@ -15,6 +15,7 @@ from engine.runtime.bell import Bell
 from engine.runtime.faults import Unavailable
 from services.matchmaking.matching import Queue
 from services.matchmaking.measures import Measures
+from services.matchmaking.policy import OPENING_SHARE
 from services.matchmaking.rounds import Round, Rounds
 from services.matchmaking.seating import Seating
 from services.matchmaking.store import Tickets
@@ -71,7 +72,7 @@ class Matcher:
     def _report(self, done: Round) -> None:
         for match in done.matches:
             _log.info("match made", table_id=str(match.table_id), variant_key=match.queue.variant_key)
-            self._measures.matched(match)
+            self._measures.propose(match)
         for ticket in done.poisoned:
             _log.error("ticket set aside", ticket_id=str(ticket.ticket_id), variant_key=ticket.queue.variant_key)
         self._measures.ended.labels("cancelled").inc(len(done.withdrawn))
@@ -79,10 +80,11 @@ class Matcher:
 
 
 class Keeper:
-    """Ends tickets without a sign of life, frees players of tables that never opened, forgets old tickets.
+    """Ends tickets without a sign of life, gives up matches whose tables did not open, forgets what is old.
 
     Only time in which signs of life could be received counts: after a start, or after the database was out of reach,
-    nothing expires for `silent_s` seconds.
+    nothing expires for `silent_s` seconds, and no match is given up before the facts of that time can have come in.
+    `changed` is called when tickets are in another state.
     """
 
     def __init__(
@@ -90,19 +92,20 @@ class Keeper:
         tickets: Tickets,
         seating: Seating,
         measures: Measures,
-        expired: Callable[[], None],
+        changed: Callable[[], None],
         *,
         silent_s: float = 60.0,
-        unopened_s: float = 600.0,
+        unopened_s: float = 30.0,
         kept_s: float = 86_400.0,
         sweep_s: float = 5.0,
     ) -> None:
         self._tickets = tickets
         self._seating = seating
         self._measures = measures
-        self._expired = expired
+        self._changed = changed
         self._silent_s = silent_s
         self._unopened_s = unopened_s
+        self._hearing_s = unopened_s * (1 - OPENING_SHARE)
         self._kept_s = kept_s
         self._bell = Bell(sweep_s)
 
@@ -112,18 +115,28 @@ class Keeper:
         well_since = clock()
         while True:
             try:
-                await self.sweep(may_expire=clock() - well_since >= self._silent_s)
+                await self.sweep(clock() - well_since)
             except Unavailable:
                 _log.warning("tickets not swept")
                 well_since = clock()
             await self._bell.sleep()
 
-    async def sweep(self, *, may_expire: bool) -> None:
-        """Go over everything once."""
-        if may_expire and (expired := await self._tickets.expire(self._silent_s)):
-            self._measures.ended.labels("expired").inc(expired)
-            self._expired()
-        for table_id in await self._seating.release_unconfirmed(self._unopened_s):
+    async def sweep(self, well_s: float) -> None:
+        """Go over everything once; all has been well for so many seconds."""
+        if well_s >= self._hearing_s:
+            await self._give_up()
+        if well_s >= self._silent_s:
+            await self._expire()
+        await self._tickets.forget(self._kept_s)
+        await self._seating.forget()
+
+    async def _give_up(self) -> None:
+        for table_id in await self._seating.give_up_unopened(self._unopened_s):
             self._measures.unopened.inc()
             _log.error("match not opened", table_id=str(table_id))
-        await self._tickets.forget(self._kept_s)
+            self._changed()
+
+    async def _expire(self) -> None:
+        if expired := await self._tickets.expire(self._silent_s):
+            self._measures.ended.labels("expired").inc(expired)
+            self._changed()

@@ -1,7 +1,7 @@
 """What a ticket is, from queueing to its end.
 
-Law: plain values and their faults; no SQL, no message. A ticket starts as waiting and changes once, into one of the three
-ends; an end is for ever.
+Law: plain values and their faults; no SQL, no message. A ticket starts as waiting; a match proposes it for a table, and
+when that table does not open in time it waits again with its age. One of the three ends is for ever.
 """
 
 from __future__ import annotations
@@ -18,14 +18,20 @@ class State(StrEnum):
     """Where a ticket stands."""
 
     WAITING = "waiting"
+    PROPOSED = "proposed"
+    """Claimed for a table that is not open yet."""
     MATCHED = "matched"
     CANCELLED = "cancelled"
     EXPIRED = "expired"
 
 
+ACTIVE = frozenset({State.WAITING, State.PROPOSED})
+"""The states that are no end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A player's wish for a table. `table_id` and `seat` are there exactly when it is matched."""
+    """A player's wish for a table. `table_id` and `seat` are there exactly when it is matched: nobody joins too early."""
 
     ticket_id: UUID
     player_id: str
@@ -38,7 +44,7 @@ class Ticket:
     @property
     def has_ended(self) -> bool:
         """Whether nothing can change any more."""
-        return self.state is not State.WAITING
+        return self.state not in ACTIVE
 
 
 class TicketNotFound(NotFound):

@@ -21,11 +21,12 @@ from engine.runtime.intake import Arrival, Poison
 from engine.runtime.outbox_relay import OutgoingFact
 from engine.runtime.uuid7 import made_at_ms
 from services.matchmaking.matching import Match
-from services.matchmaking.seating import Freed, Irrelevant, Occupied, SeatingFact
+from services.matchmaking.seating import Freed, Irrelevant, Occupied, Opened, SeatingFact
 from services.matchmaking.tickets import State, Ticket
 
 _STATES: Final = {
     State.WAITING: matchmaking_pb2.TICKET_STATE_WAITING,
+    State.PROPOSED: matchmaking_pb2.TICKET_STATE_PROPOSED,
     State.MATCHED: matchmaking_pb2.TICKET_STATE_MATCHED,
     State.CANCELLED: matchmaking_pb2.TICKET_STATE_CANCELLED,
     State.EXPIRED: matchmaking_pb2.TICKET_STATE_EXPIRED,
@@ -56,17 +57,28 @@ def id_from_wire(field: str, text: str) -> UUID:
     return uuid
 
 
-def announce(match: Match) -> OutgoingFact:
-    """Write the fact that tells the engine of a match."""
+def announce(match: Match, opening_s: float) -> OutgoingFact:
+    """Write the fact that tells the engine of a match, which it may open within so many seconds."""
+    at_ms = made_at_ms(match.table_id)
     fact = facts_pb2.MatchFound(
         table_id=str(match.table_id),
         variant_key=match.queue.variant_key,
         deals=match.queue.deals,
         players=match.players,
-        at_ms=made_at_ms(match.table_id),
+        at_ms=at_ms,
+        open_before_ms=at_ms + round(opening_s * 1000),
     )
-    payload = fact.SerializeToString(deterministic=True)
-    return OutgoingFact(subjects.match(match.table_id), 1, str(match.table_id), payload)
+    return _outgoing(match.table_id, 1, str(match.table_id), fact)
+
+
+def withdraw(table_id: UUID) -> OutgoingFact:
+    """Write the fact that tells the engine to close a match's table: it was opened too late."""
+    fact = facts_pb2.MatchFound(table_id=str(table_id), withdrawn=True)
+    return _outgoing(table_id, 2, f"{table_id}:withdrawn", fact)
+
+
+def _outgoing(table_id: UUID, position: int, event_id: str, fact: facts_pb2.MatchFound) -> OutgoingFact:
+    return OutgoingFact(subjects.match(table_id), position, event_id, fact.SerializeToString(deterministic=True))
 
 
 def seating_from_fact(message: FactMessage) -> Arrival[SeatingFact]:
@@ -84,7 +96,7 @@ def seating_from_fact(message: FactMessage) -> Arrival[SeatingFact]:
 def _seating(table_id: UUID, fact: engine_facts.Fact) -> SeatingFact:
     match fact.WhichOneof("fact"):
         case "table_opened" if fact.table_opened.ranked:
-            return Occupied(table_id, _seated(fact.table_opened.players))
+            return Opened(table_id, _seated(fact.table_opened.players))
         case "deal_finished" if fact.deal_finished.ranked:
             return Occupied(table_id, _seated(fact.deal_finished.players))
         case "match_finished" | "table_closed":

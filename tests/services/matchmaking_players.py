@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import grpc
 from gouji.matchmaking.v1 import facts_pb2
@@ -16,6 +18,7 @@ from engine.runtime import subjects
 from engine.runtime.bus import FactMessage
 from engine.runtime.bus_nats import NatsBus
 from services.matchmaking.settings import MatchmakingSettings
+from tests.fixtures.facts import Table
 from tests.fixtures.processes import PUBLIC_KEY, bearer
 
 if TYPE_CHECKING:
@@ -48,6 +51,32 @@ async def cancel(stub: Stub, player_id: str, ticket: pb.Ticket) -> pb.Ticket:
 async def watched(stub: Stub, player_id: str, ticket: pb.Ticket) -> list[pb.Ticket]:
     call = stub.WatchTicket(pb.WatchTicketRequest(ticket_id=ticket.ticket_id), metadata=bearer(player_id))
     return [response.ticket async for response in call]
+
+
+async def watch_until(stub: Stub, player_id: str, ticket: pb.Ticket, state: pb.TicketState.ValueType) -> pb.Ticket:
+    """Watch until the ticket is in this state."""
+    call = stub.WatchTicket(pb.WatchTicketRequest(ticket_id=ticket.ticket_id), metadata=bearer(player_id))
+    async for response in call:
+        if response.ticket.state == state:
+            call.cancel()
+            return response.ticket
+    raise AssertionError(player_id)
+
+
+@asynccontextmanager
+async def opening(bus: NatsBus) -> AsyncIterator[None]:
+    """Tell of every match that its table is open, as the engine does."""
+
+    async def take(fact: FactMessage) -> None:
+        match = facts_pb2.MatchFound.FromString(fact.payload)
+        opened = Table(UUID(match.table_id), match.players).opened()
+        await bus.publish_fact(
+            subjects.fact(UUID(match.table_id)), opened.SerializeToString(), event_id=opened.event_id
+        )
+
+    subscription = await bus.consume(subjects.MATCHES, f"engine-{uuid4()}", take)
+    yield
+    await subscription.stop()
 
 
 async def found(bus: NatsBus, count: int) -> list[facts_pb2.MatchFound]:

@@ -308,6 +308,15 @@ async def test_a_ticket_is_followed_over_broken_streams_and_asked_for_under_one_
     assert len(set(office.commands)) == 1
 
 
+async def test_a_proposed_ticket_is_followed_until_its_table_is_open() -> None:
+    states = ("WAITING", "PROPOSED", "WAITING", "PROPOSED")
+    matched = Ticket("ticket", "MATCHED", "table", 4)
+    office = ScriptedOffice(deque([[*(Ticket("ticket", state, "", 0) for state in states), matched]]))
+
+    assert await find_table(office, "barracks", 1) == matched
+    assert len(office.commands) == 1
+
+
 async def test_a_ticket_that_expires_is_told() -> None:
     office = ScriptedOffice(deque([[Ticket("ticket", "EXPIRED", "", 0)]]))
 

@@ -15,7 +15,7 @@ from engine.runtime.bus_nats import NatsBus, NatsOptions
 from services.matchmaking.main import compose
 from tests.fixtures.processes import dialled, running
 from tests.fixtures.schemas import migrated
-from tests.services.matchmaking_players import found, queue, queue_at_last, settings_for, watched
+from tests.services.matchmaking_players import opening, queue, queue_at_last, settings_for, watch_until, watched
 
 SIX = [f"p{number}" for number in range(6)]
 
@@ -33,15 +33,17 @@ async def test_matches_made_while_the_bus_is_down_are_told_when_it_is_back(
         stub: rpc.MatchmakingServiceAsyncStub = rpc.MatchmakingServiceStub(channel)
         nats_server.kill()
         tickets = [await queue(stub, player_id) for player_id in SIX]
-        seen = await asyncio.gather(*(watched(stub, *pair) for pair in zip(SIX, tickets, strict=True)))
-        assert {ticket.state for *_, ticket in seen} == {pb.TICKET_STATE_MATCHED}
+        pairs = list(zip(SIX, tickets, strict=True))
+        await asyncio.gather(*(watch_until(stub, *pair, pb.TICKET_STATE_PROPOSED) for pair in pairs))
 
         nats_server.restart()
         bus = await NatsBus.connect(NatsOptions((nats_url,)))
-        (match,) = await found(bus, 1)
+        async with opening(bus):
+            seen = await asyncio.wait_for(asyncio.gather(*(watched(stub, *pair) for pair in pairs)), 20)
         await bus.close()
 
-    assert sorted(match.players) == SIX
+    assert {ticket.state for *_, ticket in seen} == {pb.TICKET_STATE_MATCHED}
+    assert {ticket.seat for *_, ticket in seen} == set(range(6))
 
 
 async def test_the_service_outlives_its_database(dsn: str, postgres_server: PostgresServer, nats_url: str) -> None:
@@ -59,4 +61,7 @@ async def test_the_service_outlives_its_database(dsn: str, postgres_server: Post
         for player_id in SIX[3:]:
             await queue_at_last(stub, player_id)
 
-        assert (await asyncio.wait_for(watching, 20))[-1].state == pb.TICKET_STATE_MATCHED
+        bus = await NatsBus.connect(NatsOptions((nats_url,)))
+        async with opening(bus):
+            assert (await asyncio.wait_for(watching, 20))[-1].state == pb.TICKET_STATE_MATCHED
+        await bus.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from dataclasses import replace
 from typing import NoReturn
 from uuid import uuid4
 
@@ -13,10 +14,12 @@ from psycopg_pool import AsyncConnectionPool
 from engine.runtime.faults import Busy, MalformedRequest, Unavailable
 from services.matchmaking.rounds import LostClaim
 from services.matchmaking.tickets import AlreadyQueued, AlreadySeated, State, Ticket, TicketNotFound
-from tests.fixtures.facts import Table, delivered
-from tests.services.matchmaking_replica import JINAN, POLICY, SHANDONG, Replica
+from tests.fixtures.facts import Table
+from tests.services.matchmaking_replica import JINAN, POLICY, SHANDONG, Replica, give_up, table_of
 
 SIX = [f"p{number}" for number in range(6)]
+LONG = 3600
+"""Seconds for which all has been well."""
 
 
 @pytest.fixture
@@ -25,9 +28,9 @@ def replica(matchmaking_pool: AsyncConnectionPool) -> Replica:
 
 
 async def test_six_compatible_tickets_become_a_table(replica: Replica) -> None:
-    tickets = await replica.queue_all(SIX)
+    tickets, table = await replica.propose(SIX)
 
-    await replica.matcher.sweep()
+    await replica.tell(table.opened())
 
     ended = [await replica.look(ticket) for ticket in tickets]
     assert {ticket.state for ticket in ended} == {State.MATCHED}
@@ -38,13 +41,31 @@ async def test_six_compatible_tickets_become_a_table(replica: Replica) -> None:
     assert (found.variant_key, found.deals) == ("shandong", 4)
 
 
+async def test_a_proposed_ticket_names_no_table_before_it_is_open(replica: Replica) -> None:
+    tickets, table = await replica.propose(SIX)
+
+    proposed = [await replica.look(ticket) for ticket in tickets]
+    assert proposed == [replace(ticket, state=State.PROPOSED) for ticket in tickets]
+    await replica.tell(table.opened())
+
+    assert {(await replica.look(ticket)).table_id for ticket in tickets} == {table.table_id}
+
+
+async def test_the_engine_is_told_until_when_it_may_open_a_match(replica: Replica) -> None:
+    await replica.propose(SIX)
+
+    (found,) = await replica.announced()
+
+    assert found.open_before_ms == found.at_ms + 200
+
+
 async def test_the_six_oldest_go_first(replica: Replica) -> None:
     tickets = await replica.queue_all([f"p{number}" for number in range(8)])
 
     await replica.matcher.sweep()
 
     ended = [await replica.look(ticket) for ticket in tickets]
-    assert [ticket.state for ticket in ended] == [State.MATCHED] * 6 + [State.WAITING] * 2
+    assert [ticket.state for ticket in ended] == [State.PROPOSED] * 6 + [State.WAITING] * 2
 
 
 async def test_tickets_of_different_queues_do_not_meet(replica: Replica) -> None:
@@ -114,14 +135,23 @@ async def test_a_cancelled_ticket_is_never_matched(replica: Replica) -> None:
     assert (await replica.office.cancel("p0", tickets[0].ticket_id)).state is State.CANCELLED
 
 
+async def test_a_proposed_ticket_cannot_be_cancelled(replica: Replica) -> None:
+    tickets, table = await replica.propose(SIX)
+
+    late = await replica.office.cancel("p0", tickets[0].ticket_id)
+    await replica.tell(table.opened())
+
+    assert late.state is State.PROPOSED
+    assert (await replica.look(tickets[0])).state is State.MATCHED
+
+
 async def test_a_matched_ticket_answers_a_cancellation_with_its_table(replica: Replica) -> None:
-    tickets = await replica.queue_all(SIX)
-    await replica.matcher.sweep()
+    tickets, table = await replica.propose(SIX)
+    await replica.tell(table.opened())
 
     late = await replica.office.cancel("p0", tickets[0].ticket_id)
 
-    assert late.state is State.MATCHED
-    assert str(late.table_id) == (await replica.announced())[0].table_id
+    assert (late.state, late.table_id) == (State.MATCHED, table.table_id)
 
 
 async def test_a_round_that_fails_half_way_leaves_all_waiting_with_their_age(replica: Replica) -> None:
@@ -162,16 +192,14 @@ async def test_tickets_for_what_is_no_longer_offered_are_set_aside(replica: Repl
 
 
 async def test_a_matched_player_cannot_queue_until_his_match_has_ended(replica: Replica) -> None:
-    tickets = await replica.queue_all(SIX)
-    await replica.matcher.sweep()
-    table = Table((await replica.look(tickets[0])).table_id or uuid4(), SIX)
+    _, table = await replica.propose(SIX)
 
+    with pytest.raises(AlreadyQueued):
+        await replica.queue("p0")
+    await replica.tell(table.opened())
     with pytest.raises(AlreadySeated):
         await replica.queue("p0")
-    await replica.intake.take(delivered(table.opened(), sequence=1))
-    with pytest.raises(AlreadySeated):
-        await replica.queue("p0")
-    await replica.intake.take(delivered(table.finished(), sequence=2))
+    await replica.tell(table.finished())
 
     assert (await replica.queue("p0")).state is State.WAITING
 
@@ -179,23 +207,23 @@ async def test_a_matched_player_cannot_queue_until_his_match_has_ended(replica: 
 async def test_who_sits_down_at_a_ranked_table_is_withdrawn(replica: Replica) -> None:
     ticket = await replica.queue("p0")
 
-    await replica.intake.take(delivered(Table(uuid4(), SIX).opened()))
+    await replica.tell(Table(uuid4(), SIX).opened())
 
     assert (await replica.look(ticket)).state is State.CANCELLED
 
 
 async def test_an_unranked_table_keeps_nobody_from_queueing(replica: Replica) -> None:
-    await replica.intake.take(delivered(Table(uuid4(), SIX, ranked=False).opened()))
+    await replica.tell(Table(uuid4(), SIX, ranked=False).opened())
 
     assert (await replica.queue("p0")).state is State.WAITING
 
 
 async def test_who_was_replaced_at_his_table_may_queue(replica: Replica) -> None:
     table = Table(uuid4(), SIX)
-    await replica.intake.take(delivered(table.opened()))
+    await replica.tell(table.opened())
     table.players[0] = "substitute"
 
-    await replica.intake.take(delivered(table.deal([0, 1, 2, 3, 4, 5]), sequence=2))
+    await replica.tell(table.deal([0, 1, 2, 3, 4, 5]))
 
     assert (await replica.queue("p0")).state is State.WAITING
     with pytest.raises(AlreadySeated):
@@ -204,30 +232,19 @@ async def test_who_was_replaced_at_his_table_may_queue(replica: Replica) -> None
 
 async def test_a_ticket_of_a_player_who_sits_elsewhere_is_passed_over(replica: Replica) -> None:
     tickets = await replica.queue_all([*SIX, "p6"])
-    await replica.execute("insert into seated (table_id, player_id, confirmed) values (gen_random_uuid(), 'p0', true)")
+    await replica.execute("insert into seated (table_id, player_id) values (gen_random_uuid(), 'p0')")
 
     await replica.matcher.sweep()
 
     assert (await replica.look(tickets[0])).state is State.CANCELLED
-    assert {(await replica.look(ticket)).state for ticket in tickets[1:]} == {State.MATCHED}
-
-
-async def test_a_match_whose_table_never_opens_lets_its_players_go(replica: Replica) -> None:
-    await replica.queue_all(SIX)
-    await replica.matcher.sweep()
-
-    await asyncio.sleep(0.4)
-    await replica.keeper.sweep(may_expire=False)
-
-    assert (await replica.queue("p0")).state is State.WAITING
-    assert replica.registry.get_sample_value("gouji_matchmaking_unopened_total") == 1
+    assert {(await replica.look(ticket)).state for ticket in tickets[1:]} == {State.PROPOSED}
 
 
 async def test_a_ticket_without_a_sign_of_life_expires(replica: Replica) -> None:
     ticket = await replica.queue("ann")
 
     await asyncio.sleep(0.4)
-    await replica.keeper.sweep(may_expire=True)
+    await replica.keeper.sweep(LONG)
 
     assert (await replica.look(ticket)).state is State.EXPIRED
     assert (await replica.queue("ann")).state is State.WAITING
@@ -252,14 +269,14 @@ async def test_an_open_watch_keeps_a_ticket_alive(replica: Replica) -> None:
         await anext(watch)
         waiting = asyncio.ensure_future(anext(watch))
         await asyncio.sleep(0.6)
-        await replica.keeper.sweep(may_expire=True)
+        await replica.keeper.sweep(LONG)
         assert (await replica.look(ticket)).state is State.WAITING
         waiting.cancel()
         await asyncio.wait({waiting})
     looking.cancel()
 
     await asyncio.sleep(0.4)
-    await replica.keeper.sweep(may_expire=True)
+    await replica.keeper.sweep(LONG)
     assert (await replica.look(ticket)).state is State.EXPIRED
 
 
@@ -268,28 +285,38 @@ async def test_an_ended_ticket_is_forgotten_after_a_while(replica: Replica) -> N
     await replica.office.cancel("ann", ticket.ticket_id)
 
     await asyncio.sleep(0.4)
-    await replica.keeper.sweep(may_expire=False)
+    await replica.keeper.sweep(0)
 
     with pytest.raises(TicketNotFound):
         await replica.look(ticket)
 
 
-async def test_a_watch_shows_the_ticket_and_its_end_whichever_replica_matched(replica: Replica) -> None:
+async def test_a_watch_shows_every_state_whichever_replica_matched(replica: Replica) -> None:
     here, there = replica, Replica(replica.pool)
-    loops = [asyncio.create_task(here.watches.run()), asyncio.create_task(there.matcher.run())]
-    tickets = await here.queue_all(SIX[:5])
+    looking = asyncio.create_task(here.watches.run())
+    tickets = await here.queue_all(SIX)
 
-    async def seen() -> list[State]:
-        return [ticket.state async for ticket in here.office.watch("p0", tickets[0].ticket_id)]
+    async with aclosing(here.office.watch("p0", tickets[0].ticket_id)) as watch, asyncio.timeout(5):
+        seen = [await anext(watch)]
+        await there.matcher.sweep()
+        seen.append(await anext(watch))
+        await there.tell(table_of((await there.announced())[0]).opened())
+        seen += [ticket async for ticket in watch]
 
-    watching = asyncio.create_task(seen())
-    await asyncio.sleep(0.1)
-    await here.queue("p5")
-
-    assert await asyncio.wait_for(watching, 5) == [State.WAITING, State.MATCHED]
+    assert [ticket.state for ticket in seen] == [State.WAITING, State.PROPOSED, State.MATCHED]
     assert len(here.watches) == 0
-    for loop in loops:
-        loop.cancel()
+    looking.cancel()
+
+
+async def test_a_watch_that_begins_at_a_proposal_shows_what_becomes_of_it(replica: Replica) -> None:
+    looking = asyncio.create_task(replica.watches.run())
+    tickets, _ = await replica.propose(SIX)
+
+    async with aclosing(replica.office.watch("p0", tickets[0].ticket_id)) as watch, asyncio.timeout(5):
+        assert (await anext(watch)).state is State.PROPOSED
+        await give_up(replica)
+        assert await anext(watch) == tickets[0]
+    looking.cancel()
 
 
 async def test_too_many_watches_are_refused(replica: Replica) -> None:
