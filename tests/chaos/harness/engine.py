@@ -1,7 +1,7 @@
 """The engine process with a clock that can be turned from outside.
 
-Law: composed of the house's own parts; only the clock differs. It reads by how many milliseconds it is off from the file
-that `GOUJI_CHAOS_CLOCK` names, whenever it has been some moments since.
+Law: composed of the house's own parts; only the clock differs, and what a sabotage puts around store and bus. The clock
+reads by how many milliseconds it is off from the file that `GOUJI_CHAOS_CLOCK` names, a moment after it has changed.
 """
 
 from __future__ import annotations
@@ -9,19 +9,27 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from engine.runtime import logs, parts
+from engine.runtime.bus import Bus
 from engine.runtime.clock import SystemClock
-from engine.runtime.grpc_server import GrpcServer, ServerOptions
+from engine.runtime.grpc_server import GrpcServer
 from engine.runtime.lifecycle import Lifecycle, run
-from engine.service.canary_client import Canary
-from engine.service.main import start_engine
+from engine.service.main import add_health, open_store, start_engine
 from engine.service.settings import EngineSettings
 from engine.store.port import EventStore
-from engine.store.postgres import PostgresEventStore
 
 LOOK_S = 0.05
+
+
+class Around(NamedTuple):
+    """What is put around the store and the bus."""
+
+    store: Callable[[EventStore], EventStore] = lambda store: store
+    bus: Callable[[Bus], Bus] = lambda bus: bus
 
 
 class TurnedClock(SystemClock):
@@ -41,29 +49,25 @@ class TurnedClock(SystemClock):
         return super().now_ms() + self._off_ms
 
 
-async def compose(life: Lifecycle, settings: EngineSettings, store: EventStore) -> None:
-    """Start an engine with a turned clock on this store."""
+async def compose(life: Lifecycle, settings: EngineSettings, around: Around) -> None:
+    """Start an engine with a turned clock."""
     registry = parts.start_metrics(life, settings)
-    life.on_stop("store", store.close)
+    store = await open_store(life, settings)
     bus = await parts.start_bus(life, settings, "gouji-engine", registry)
     clock = TurnedClock(Path(os.environ["GOUJI_CHAOS_CLOCK"]))
-    engine = await start_engine(life, store, bus, terms=settings.terms(), registry=registry, clock=clock)
-    server = GrpcServer(ServerOptions(settings.grpc_host, settings.grpc_port), ())
-    server.add("gouji.engine.v1.Engine", lambda _: None, Canary(bus, engine.shards).sings)
-    await server.start()
-    life.on_stop("health", lambda: server.stop(grace=1.0))
+    terms = settings.terms()
+    engine = await start_engine(life, around.store(store), around.bus(bus), terms=terms, registry=registry, clock=clock)
+    server = GrpcServer(parts.listening(settings), ())
+    add_health(server, engine, store, bus)
+    await parts.start_server(life, server, settings.grace)
 
 
-def main() -> None:
-    """Live until told to stop."""
+def live(around: Around) -> None:
+    """Live until told to stop, or killed."""
     settings = EngineSettings()  # type: ignore[call-arg]  # the environment gives what is missing
     logs.configure(settings.log_level, settings.log_format)
-
-    async def start(life: Lifecycle) -> None:
-        await compose(life, settings, await PostgresEventStore.open(settings.postgres_dsn.get_secret_value()))
-
-    sys.exit(run(start, grace=settings.grace))
+    sys.exit(run(lambda life: compose(life, settings, around), grace=settings.grace))
 
 
 if __name__ == "__main__":
-    main()
+    live(Around())

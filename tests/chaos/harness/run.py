@@ -39,6 +39,7 @@ class Plan:
     seed: int
     faults: Sequence[Fault] = tuple(Fault)
     finish_s: float = FINISH_S
+    settle_s: float = SETTLE_S
     engine_module: str = ""
 
 
@@ -112,7 +113,7 @@ async def _live(plan: Plan, site: Site, club: Club, havoc: Havoc, tell: Tell) ->
         await club.finish(plan.finish_s)
         finished_at = time.monotonic()
         tell("settling")
-        settled_s = await gathering.settle(site.dsn, site.bus_url, SETTLE_S)
+        settled_s = await gathering.settle(site.dsn, site.bus_url, plan.settle_s)
     finally:
         progress.cancel()
     return _Times(healed, healed_at - healing, finished_at - healed_at, settled_s)

@@ -1,0 +1,188 @@
+"""Tables in the middle of their deals when one of two engines ends: how long until each answers again, to whom it must.
+
+Law: players ask as the table service does, with its own client and its patience; what is measured is printed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from statistics import median
+from uuid import uuid4
+
+import psycopg
+import pytest
+from gouji.engine.v1 import engine_pb2 as engine
+from gouji.game.v1 import action_pb2
+
+from engine.runtime.bus_nats import NatsBus, NatsOptions
+from engine.runtime.faults import DeadlineExceeded, Unavailable
+from engine.store.port import SHARDS, shard_of
+from services.table.engine_client import EngineClient
+from tests.support.engine_bench import Callers, eventually
+from tests.support.engine_site import EngineSite, site_in
+
+pytestmark = pytest.mark.timeout(240)
+
+TABLES = 200
+DEFAULT_LEASES = {"GOUJI_LEASE_TTL_MS": "6000", "GOUJI_LEASE_RENEW_MS": "2000", "GOUJI_SWEEP_MS": "1000"}
+PATIENT = {"GOUJI_TURN_MS": "120000", "GOUJI_WINDOW_MS": "120000"}
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What somebody at a table is about to do."""
+
+    callers: Callers
+    player: str
+    action: action_pb2.Action
+
+    @property
+    def shard(self) -> int:
+        return shard_of(self.callers.table_id)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of it: after how many seconds, and with how many calls of the player."""
+
+    shard: int
+    after_s: float
+    calls: int
+
+
+@pytest.fixture
+def site() -> Iterator[EngineSite]:
+    folder = Path(tempfile.mkdtemp(prefix="gouji-chaos-"))
+    folder.chmod(0o755)
+    with site_in(folder) as site:
+        yield site
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+async def bus(site: EngineSite) -> AsyncIterator[NatsBus]:
+    bus = await NatsBus.connect(NatsOptions((site.nats.url(),)))
+    yield bus
+    await bus.close()
+
+
+async def owners(site: EngineSite) -> dict[int, str]:
+    """Who leads each shard."""
+    async with await psycopg.AsyncConnection.connect(site.dsn) as connection:
+        cursor = await connection.execute("select shard, owner from engine.lease where until > now()")
+        return {shard: owner for shard, owner in await cursor.fetchall()}
+
+
+async def shared_evenly(site: EngineSite) -> None:
+    """Wait until both engines lead half of the shards."""
+
+    async def is_even() -> bool:
+        held = list((await owners(site)).values())
+        return sorted(held.count(owner) for owner in set(held)) == [SHARDS // 2, SHARDS // 2]
+
+    await eventually(is_even, within=30)
+
+
+async def about_to_act(bus: NatsBus) -> Turn:
+    """A table in the middle of its deal, and somebody there who may act."""
+    callers = Callers(bus, patience_s=60)
+    await callers.open_with_six()
+    await callers.all_ready()
+    await callers.play(8)
+    turn = await callers._whose_turn()
+    assert turn is not None
+    return Turn(callers, *turn)
+
+
+async def tables_in_play(bus: NatsBus, number: int) -> Sequence[Turn]:
+    """So many tables, a few at a time."""
+    places = asyncio.Semaphore(12)
+
+    async def one() -> Turn:
+        async with places:
+            return await about_to_act(bus)
+
+    return await asyncio.gather(*(one() for _ in range(number)))
+
+
+async def answered(client: EngineClient, turn: Turn, began: float) -> Answer:
+    """Act, and call again with the same command when the table service gives up."""
+    command = engine.CommandRequest(
+        table_id=str(turn.callers.table_id),
+        command_id=str(uuid4()),
+        caller=engine.Caller(player_id=turn.player, role="player"),
+        act=engine.Act(action=turn.action),
+    )
+    for calls in count(1):
+        try:
+            outcome = await client.command(command)
+        except (Unavailable, DeadlineExceeded):
+            continue
+        assert outcome.HasField("accepted"), outcome
+        return Answer(turn.shard, time.monotonic() - began, calls)
+    raise AssertionError
+
+
+async def measured(site: EngineSite, bus: NatsBus, end: Callable[[], None]) -> tuple[list[Answer], list[Answer]]:
+    """Everybody acts as one engine ends: the answers at the tables that changed hands, and those at the others."""
+    turns = await tables_in_play(bus, TABLES)
+    before = await owners(site)
+    client = EngineClient(bus)
+    began = time.monotonic()
+    end()
+    answers = await asyncio.gather(*(answered(client, turn, began) for turn in turns))
+    after = await owners(site)
+    moved = {shard for shard in range(SHARDS) if after.get(shard) != before.get(shard)}
+    return [a for a in answers if a.shard in moved], [a for a in answers if a.shard not in moved]
+
+
+def told(what: str, moved: Sequence[Answer], stayed: Sequence[Answer]) -> None:
+    """Print what was measured."""
+    for where, answers in (("changed hands", moved), ("stayed", stayed)):
+        times = [answer.after_s for answer in answers]
+        calls = max(answer.calls for answer in answers)
+        print(f"{what}, {len(times)} {where}: {median(times):.2f} s, at most {max(times):.2f} s, {calls} calls")  # noqa: T201
+
+
+async def stored_once(site: EngineSite, turns: int) -> None:
+    """Every command stands in the log once, at as many tables as were asked."""
+    async with await psycopg.AsyncConnection.connect(site.dsn) as connection:
+        cursor = await connection.execute("select count(distinct table_id) from engine.event")
+        assert await cursor.fetchone() == (turns,)
+    assert not site.outcry()
+
+
+async def test_every_table_of_a_killed_engine_answers_again_within_the_lease(site: EngineSite, bus: NatsBus) -> None:
+    first, _ = site.engine(**DEFAULT_LEASES, **PATIENT), site.engine(**DEFAULT_LEASES, **PATIENT)
+    await shared_evenly(site)
+
+    moved, stayed = await measured(site, bus, first.kill)
+
+    told("killed", moved, stayed)
+    assert len(moved) > TABLES / 4
+    assert max(answer.after_s for answer in moved) < 12
+    assert max(answer.calls for answer in moved) <= 2
+    assert {answer.calls for answer in stayed} == {1}
+    await stored_once(site, TABLES)
+
+
+async def test_every_table_of_an_engine_told_to_stop_answers_again_at_once(site: EngineSite, bus: NatsBus) -> None:
+    first, _ = site.engine(**DEFAULT_LEASES, **PATIENT), site.engine(**DEFAULT_LEASES, **PATIENT)
+    await shared_evenly(site)
+
+    moved, stayed = await measured(site, bus, first.ask_to_stop)
+
+    told("told to stop", moved, stayed)
+    assert len(moved) > TABLES / 4
+    assert max(answer.after_s for answer in (*moved, *stayed)) < 3
+    assert {answer.calls for answer in (*moved, *stayed)} == {1}
+    await asyncio.to_thread(first.wait, 10)
+    assert first.exit_code() == 0
+    await stored_once(site, TABLES)
