@@ -41,23 +41,16 @@ async def test_nothing_is_lost_doubled_shown_early_or_left_stuck_whatever_is_bro
     assert report.witnessed > 300
 
 
-@pytest.mark.parametrize(
-    ("sabotage", "laws"),
-    [
-        ("hasty", {Law.LOST_ACTION, Law.UNSTORED_SHOWN}),
-        ("forgetful", {Law.LOST_ACTION}),
-        ("careless", {Law.DOUBLED_FACT}),
-    ],
-)
-async def test_an_engine_that_breaks_a_law_is_found_out(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, sabotage: str, laws: set[Law]
+async def test_an_engine_that_answers_before_it_stores_and_publishes_twice_is_found_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GOUJI_SABOTAGE", sabotage)
+    monkeypatch.setenv("GOUJI_SABOTAGE", "hasty careless")
     plan = Plan(seconds=8, tables=2, seed=3, faults=[Fault.KILL], finish_s=5, settle_s=1, engine_module=SABOTAGED)
 
     report = await run_in(folder, plan)
 
-    assert laws <= {violation.law for violation in report.violations}
+    found = {violation.law for violation in report.violations}
+    assert found >= {Law.LOST_ACTION, Law.UNSTORED_SHOWN, Law.DOUBLED_FACT}
 
 
 def test_the_same_seed_gives_the_same_blows() -> None:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 
 import psycopg
+import structlog
 from psycopg.rows import TupleRow
 
 from tests.chaos.harness.havoc import Blow, Fault
@@ -23,17 +24,18 @@ CLOCK_MS = 8_000
 LATE = 0.5
 """Black holes up to this size give back late what they took, the others never."""
 
+_log = structlog.get_logger(__name__)
+
 _HOLD = "lock table engine.stream in exclusive mode"
 
 
 class Havoc:
     """Everything that goes wrong at a site."""
 
-    def __init__(self, site: Site, tell: Callable[[str], None]) -> None:
+    def __init__(self, site: Site) -> None:
         self.fallen: Counter[str] = Counter()
         self.hit: Counter[str] = Counter()
         self._site = site
-        self._tell = tell
         self._struck: set[str] = set()
         self._holder: psycopg.AsyncConnection[TupleRow] | None = None
 
@@ -50,7 +52,9 @@ class Havoc:
         self._struck.add(blow.target)
         self.fallen[blow.fault] += 1
         self.hit[blow.target] += 1
-        self._tell(f"{blow.at_s:6.1f} s {blow.fault} {blow.target} {blow.for_s:.1f} s")
+        _log.info(
+            "blow fell", fault=blow.fault, target=blow.target, for_s=round(blow.for_s, 1), size=round(blow.size, 2)
+        )
         try:
             await self._do(blow)
             await asyncio.sleep(blow.for_s)

@@ -78,7 +78,7 @@ async def run(plan: Plan, folder: Path, tell: Tell) -> Report:
         club, witnessed = Club(site, plan.seed), list[Witnessed]()
         bus = await NatsBus.connect(NatsOptions((site.bus_url,), name="chaos"))
         await bus.subscribe("gouji.witness.*", _hear(witnessed))
-        havoc = Havoc(site, tell)
+        havoc = Havoc(site)
         try:
             times = await _live(plan, site, club, havoc, tell)
             evidence = await _evidence(site, club, witnessed, times.healed)

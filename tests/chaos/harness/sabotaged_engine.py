@@ -1,15 +1,16 @@
 """Engines that break a law on purpose, so that a run can show that it would notice.
 
-Law: for test runs alone. The house's own engine is composed with an adapter that lies; which one is named by
-`GOUJI_SABOTAGE`, read here and nowhere else.
+Law: for test runs alone. The house's own engine is composed with adapters that lie: those that `GOUJI_SABOTAGE`
+names, `hasty`, `forgetful` or `careless`, read here and nowhere else.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from uuid import UUID, uuid4
 
 from engine.runtime.bus import Bus
@@ -83,8 +84,19 @@ class Careless:
         return await self._inner.publish_fact(subject, payload, event_id=event_id, headers=headers)
 
 
-SABOTAGES = {"hasty": Around(store=Hasty), "forgetful": Around(store=Forgetful), "careless": Around(bus=Careless)}
+STORES: Mapping[str, Callable[[EventStore], EventStore]] = {"hasty": Hasty, "forgetful": Forgetful}
+BUSES: Mapping[str, Callable[[Bus], Bus]] = {"careless": Careless}
+
+
+def around(names: Sequence[str]) -> Around:
+    """What these sabotages put around store and bus."""
+    stores = [STORES[name] for name in names if name in STORES]
+    buses = [BUSES[name] for name in names if name in BUSES]
+    return Around(
+        store=lambda store: reduce(lambda inner, put: put(inner), stores, store),
+        bus=lambda bus: reduce(lambda inner, put: put(inner), buses, bus),
+    )
 
 
 if __name__ == "__main__":
-    live(SABOTAGES[os.environ["GOUJI_SABOTAGE"]])
+    live(around(os.environ["GOUJI_SABOTAGE"].split()))
