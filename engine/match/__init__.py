@@ -21,6 +21,7 @@ from engine.match.commands import (
 from engine.match.decide import Decision, MatchReason, Refused, begin, decide, due
 from engine.match.events import Event, Faces, MatchEvent
 from engine.match.evolve import evolve, fold
+from engine.match.rematch import rematch
 from engine.match.seating import NOBODY, SEATS, Seating
 from engine.match.state import (
     EMPTY,
@@ -74,6 +75,7 @@ __all__ = [
     "is_over",
     "legal_moves",
     "redacted",
+    "rematch",
     "seat_of",
     "waiting",
     "wants_commitment",

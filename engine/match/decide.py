@@ -45,6 +45,8 @@ class MatchReason(StrEnum):
     NOT_YOUR_TABLE = "You may not sit at this table."
     NOT_COMMITTED = "The house has not committed to a seed yet."
     SEATS_ARE_GIVEN = "The house gives the seats of this table."
+    NOT_FINISHED = "The match was not played to its end."
+    NO_REMATCH = "A seat of the finished match is empty, or its end is too long ago."
 
 
 class Refused(NamedTuple):

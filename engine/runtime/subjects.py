@@ -44,6 +44,8 @@ def quarantine(shard: int) -> str:
 
 LIST = "gouji.engine.list"
 """Requests `ListRequest` to any engine replica."""
+REMATCH = "gouji.engine.rematch"
+"""Requests `RematchRequest` to any engine replica."""
 
 
 def live(table_id: UUID, audience: str) -> str:

@@ -28,6 +28,7 @@ from engine.service.listing import Listing
 from engine.service.matches_client import DURABLE, Matches
 from engine.service.measures import Measures
 from engine.service.outbox import Outbox
+from engine.service.rematches_client import Rematches
 from engine.service.room import Room
 from engine.service.servicer import Servicer
 from engine.service.settings import EngineSettings, EngineTerms
@@ -87,7 +88,8 @@ async def start_engine(
         mailbox=terms.mailbox,
     )
     tables = Tables(house, shards, terms.live_tables)
-    servicer = Servicer(store, tables, History(store, tables), Listing(store), dealer)
+    rematches = Rematches(store, bus, clock)
+    servicer = Servicer(store, tables, History(store, tables), Listing(store), rematches=rematches, dealer=dealer)
     behind: Mapping[Callable[[int], str], RequestHandler] = {
         subjects.command: servicer.command,
         subjects.history: servicer.history,
@@ -155,6 +157,8 @@ async def _run(life: Lifecycle, engine: Engine, doors: Doors, servicer: Servicer
     life.on_stop("doors", doors.close)
     listing = await bus.serve(subjects.LIST, servicer.list, in_flight=IN_FLIGHT)
     life.on_stop("list", listing.stop)
+    rematches = await bus.serve(subjects.REMATCH, servicer.rematch, in_flight=IN_FLIGHT)
+    life.on_stop("rematches", rematches.stop)
 
 
 if __name__ == "__main__":

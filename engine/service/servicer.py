@@ -28,6 +28,7 @@ from engine.service.faults import Quarantined
 from engine.service.history import History, Missed
 from engine.service.listing import Listing
 from engine.service.orders import Accepted, Order
+from engine.service.rematches_client import Rematches
 from engine.service.standing import every_event
 from engine.service.tables import Tables
 from engine.service.waits import shown_ms
@@ -53,11 +54,21 @@ Request = TypeVar("Request", bound=Proto)
 class Servicer:
     """Who answers the engine's requests."""
 
-    def __init__(self, store: EventStore, tables: Tables, history: History, listing: Listing, dealer: Dealer) -> None:
+    def __init__(
+        self,
+        store: EventStore,
+        tables: Tables,
+        history: History,
+        listing: Listing,
+        *,
+        rematches: Rematches,
+        dealer: Dealer,
+    ) -> None:
         self._store = store
         self._tables = tables
         self._history = history
         self._listing = listing
+        self._rematches = rematches
         self._dealer = dealer
 
     async def command(self, message: Message) -> bytes:
@@ -143,6 +154,16 @@ class Servicer:
         """An operator's act, which is always logged."""
         _log.warning("table released", table=str(table_id), by=operator)
         await self._tables.release(table_id)
+
+    async def rematch(self, message: Message) -> bytes:
+        """Answer a `RematchRequest`."""
+        try:
+            request = _read(engine_pb2.RematchRequest, message)
+            with _reading():
+                reply = await self._rematches.ask(_uuid(request.table_id), request.caller)
+        except faults.Fault as fault:
+            reply = engine_pb2.RematchReply(fault=_number(fault))
+        return reply.SerializeToString()
 
     def _order(self, request: engine_pb2.CommandRequest) -> Order:
         caller = request.caller

@@ -18,10 +18,11 @@ from gouji.table.v1 import table_pb2
 from engine import match as table
 from engine import rules
 from engine.match import Match, Seating
+from engine.match.commands import IN_ORDER
 from engine.rules import commands as seat_commands
 from engine.rules.cards import LETTERS, Cards, NotCards, parse
 from engine.rules.commands import SeatCommand
-from engine.rules.variant import ImpossibleVariant, Variant, resolve
+from engine.rules.variant import VARIANTS, ImpossibleVariant, Variant, differences, resolve
 from engine.runtime.faults import MalformedRequest, PermissionDenied
 from engine.service.codec import name_of, to_message
 
@@ -70,7 +71,21 @@ def _open_table(request: engine_pb2.OpenTable, role: str, draw: tuple[int, ...])
         raise PermissionDenied("Only the house seats players and opens ranked tables.")
     if len(set(players)) not in {0, 6} or len(players) not in {0, 6}:
         raise MalformedRequest("A table is opened for six different players or for nobody yet.")
-    return table.OpenTable(_variant(request), _seating(request.seating), players, request.ranked, draw)
+    seats = IN_ORDER if request.as_listed else draw
+    return table.OpenTable(_variant(request), _seating(request.seating), players, request.ranked, seats)
+
+
+def opening(command: table.OpenTable) -> engine_pb2.OpenTable:
+    """An opening of the house's as it is put to whoever leads the table; its players sit as they are listed."""
+    switches = differences(command.variant, VARIANTS[command.variant.key])
+    return engine_pb2.OpenTable(
+        variant_key=command.variant.key,
+        switches=[f"{name}={value}" for name, value in switches.items()],
+        seating=variant_pb2.Seating.Value(f"SEATING_{command.seating.name}"),
+        players=command.players,
+        ranked=command.ranked,
+        as_listed=True,
+    )
 
 
 def _variant(request: engine_pb2.OpenTable) -> Variant:

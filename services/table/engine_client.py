@@ -89,6 +89,13 @@ class EngineClient:
         subject = subjects.export(subjects.shard_of(table_id))
         return await self._ask(subject, request.SerializeToString(), _notation, None)
 
+    async def rematch(
+        self, table_id: UUID, caller: engine.Caller, budget: float | None = None
+    ) -> table_pb2.RematchResponse:
+        """Open the rematch of a finished table, or find it open. Raises `FailedPrecondition` when it is refused."""
+        request = engine.RematchRequest(table_id=str(table_id), caller=caller)
+        return await self._ask(subjects.REMATCH, request.SerializeToString(), _rematch, budget)
+
     async def tables(self, request: engine.ListRequest, budget: float | None = None) -> engine.ListReply:
         """List tables that are not finished."""
         return await self._ask(subjects.LIST, request.SerializeToString(), engine.ListReply.FromString, budget)
@@ -132,6 +139,13 @@ def _moves(payload: bytes) -> table_pb2.ListMovesResponse:
     if reply.WhichOneof("reply") != "moves":
         raise _fault(reply.fault)
     return reply.moves
+
+
+def _rematch(payload: bytes) -> table_pb2.RematchResponse:
+    reply = engine.RematchReply.FromString(payload)
+    if reply.WhichOneof("reply") != "outcome":
+        raise _fault(reply.fault)
+    return table_pb2.RematchResponse(table_id=reply.table_id, version=wire.opened_at(reply.outcome))
 
 
 def _notation(payload: bytes) -> str:

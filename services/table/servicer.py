@@ -81,6 +81,12 @@ class TableServicer(rpc.TableServiceServicer):
         outcome = await self._commands.judged(asker, ids, command, _budget(context))
         return wire.opened(ids.table, outcome)
 
+    async def Rematch(self, request: pb.RematchRequest, context: Context) -> pb.RematchResponse:
+        """Open another table for the six of a finished match; counted as an opening, whoever it was that opened it."""
+        asker, table_id = self._who(), shapes.uuid("table_id", request.table_id)
+        self._limits.openings.take(asker.player_id)
+        return await self._engine.rematch(table_id, _caller(asker), _budget(context))
+
     async def ListTables(self, request: pb.ListTablesRequest, context: Context) -> pb.ListTablesResponse:
         """List tables that are not finished."""
         wanted = wire.listing(request, MOST_TABLES)

@@ -222,10 +222,15 @@ def open_table(request: table_pb2.OpenTableRequest) -> engine.OpenTable:
 
 def opened(table_id: UUID, outcome: table_pb2.Outcome) -> table_pb2.OpenTableResponse:
     """Write the answer to an opening. Raises `FailedPrecondition` when the table was refused."""
+    return table_pb2.OpenTableResponse(table_id=str(table_id), version=opened_at(outcome))
+
+
+def opened_at(outcome: table_pb2.Outcome) -> int:
+    """The version at which a table was opened. Raises `FailedPrecondition` when it was refused."""
     if outcome.WhichOneof("outcome") == "refused":
         name = action_pb2.Reason.Name(outcome.refused.reason).removeprefix("REASON_")
         raise FailedPrecondition("The table was not opened.", reason=name)
-    return table_pb2.OpenTableResponse(table_id=str(table_id), version=outcome.accepted.version)
+    return outcome.accepted.version
 
 
 def take_seat(request: table_pb2.TakeSeatRequest) -> engine.TakeSeat:

@@ -232,6 +232,7 @@ MALFORMED: dict[str, Spoil] = {
     ),
     "a view of nothing": lambda house: house.anna.GetView(pb.GetViewRequest()),
     "moves at nothing": lambda house: house.anna.ListMoves(pb.ListMovesRequest()),
+    "a rematch of nothing": lambda house: house.anna.Rematch(pb.RematchRequest()),
     "a watch of nothing": lambda house: house.anna.Watch(pb.WatchRequest()).read(),
     "a stream that moves first": lambda house: played(house.anna, pb.PlayRequest(move=pb.Move())),
     "a stream that says nothing": lambda house: played(house.anna, pb.PlayRequest()),
@@ -261,7 +262,9 @@ async def test_a_message_that_is_too_large_is_turned_away(house: House) -> None:
     assert house.engine.commands == []
 
 
-@pytest.mark.parametrize("call", ["Act", "GetView", "OpenTable", "ListTables", "TakeSeat", "ExportDeal", "ListMoves"])
+@pytest.mark.parametrize(
+    "call", ["Act", "GetView", "OpenTable", "ListTables", "TakeSeat", "ExportDeal", "ListMoves", "Rematch"]
+)
 async def test_who_shows_no_token_is_not_served(house: House, call: str) -> None:
     request = getattr(pb, f"{call}Request")()
 
@@ -322,6 +325,19 @@ async def test_moves_are_listed_for_the_callers_seat_and_for_nobody_else(house: 
 
     assert listed == pb.ListMovesResponse(version=1, seat=1)
     assert answered == (grpc.StatusCode.PERMISSION_DENIED, "NOT_YOUR_SEAT")
+
+
+async def test_a_rematch_names_its_table_or_says_why_there_is_none(house: House) -> None:
+    request = pb.RematchRequest(table_id=house.table_id)
+
+    rematch = await house.anna.Rematch(request)
+    unknown = await refused(house.anna.Rematch(pb.RematchRequest(table_id=str(uuid7()))))
+    async with house.server.channel("zoe") as zoes:
+        strangers = await refused(rpc.TableServiceStub(zoes).Rematch(request))
+
+    assert rematch == pb.RematchResponse(table_id="the rematch", version=1)
+    assert unknown == (grpc.StatusCode.NOT_FOUND, "NOT_FOUND")
+    assert strangers == (grpc.StatusCode.FAILED_PRECONDITION, "NOT_YOUR_TABLE")
 
 
 async def test_a_deal_is_handed_out(house: House) -> None:
@@ -419,8 +435,9 @@ async def test_openings_are_limited_per_player(house: House) -> None:
         for _ in range(2):
             opening.command_id = str(uuid7())
             codes.append((await refused(anna.OpenTable(opening)))[1])
+        codes.append((await refused(anna.Rematch(pb.RematchRequest(table_id=house.table_id))))[1])
 
-    assert codes == ["UNAVAILABLE", "RATE_LIMITED"]
+    assert codes == ["UNAVAILABLE", "RATE_LIMITED", "RATE_LIMITED"]
 
 
 async def test_streams_are_limited_per_player(house: House) -> None:
@@ -479,7 +496,18 @@ def seats_connected(response: pb.PlayResponse) -> list[int]:
     return [seat.seat for seat in response.update.view.public.seats if seat.connected]
 
 
-METHODS = ("OpenTable", "ListTables", "TakeSeat", "LeaveSeat", "SetReady", "Act", "GetView", "ListMoves", "ExportDeal")
+METHODS = (
+    "OpenTable",
+    "ListTables",
+    "TakeSeat",
+    "LeaveSeat",
+    "SetReady",
+    "Act",
+    "GetView",
+    "ListMoves",
+    "ExportDeal",
+    "Rematch",
+)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -1,4 +1,4 @@
-"""A whole match by clients that know no rule: they ask what may be done and do it. The way is the players' own."""
+"""A whole match by clients that know no rule, and its rematch: they ask what may be done and do it, over gRPC."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tests.support.engine_bench import PLAYERS, start
 from tests.support.table_server import table_server
 
 OPEN_KINDS = {action_pb2.ACTION_KIND_SUGGEST, action_pb2.ACTION_KIND_ORDER}
-SHORT = ("deck={5:16,6:16,7:16,8:16,9:16,T:16}",)
+SHORT = ("deck={5:16,6:16,7:16,8:16,9:16,T:16,J:16,Q:16,K:16}",)
 
 
 @dataclass
 class Room:
-    """Six players, each with a stub of his own, at one table; `replica` keeps the engine."""
+    """Six players, each with a stub of his own, at one table."""
 
     stubs: dict[str, rpc.TableServiceAsyncStub]
     table_id: str = ""
@@ -62,6 +62,12 @@ class Room:
     async def act(self, player: str, action: action_pb2.Action) -> pb.Outcome:
         acting = pb.ActRequest(table_id=self.table_id, command_id=str(uuid4()), action=action)
         return (await self.stubs[player].Act(acting)).outcome
+
+    async def refused_a_rematch(self, player: str) -> str:
+        """Why this player gets no rematch."""
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await self.stubs[player].Rematch(pb.RematchRequest(table_id=self.table_id))
+        return reason_of(caught.value)
 
     async def play(self) -> None:
         """Play the running deal to its end."""
@@ -96,6 +102,25 @@ async def room(url: str) -> AsyncIterator[Room]:
         everybody = (*PLAYERS, "nobody")
         channels = {player: await stack.enter_async_context(server.channel(player)) for player in everybody}
         yield Room({player: rpc.TableServiceStub(channel) for player, channel in channels.items()})
+
+
+async def test_six_who_want_a_rematch_sit_at_one_new_table(room: Room) -> None:
+    async with asyncio.timeout(100):
+        await room.sit_down()
+        running = await room.refused_a_rematch("anna")
+        await room.play()
+
+        finished = pb.RematchRequest(table_id=room.table_id)
+        rematches = await asyncio.gather(*(room.stubs[player].Rematch(finished) for player in PLAYERS))
+        strangers = await room.refused_a_rematch("nobody")
+        room.table_id = rematches[0].table_id
+        await room.get_ready()
+
+    assert (running, strangers) == ("NOT_FINISHED", "NOT_YOUR_TABLE")
+    assert {(one.table_id, one.version) for one in rematches} == {(room.table_id, 1)}
+    public = (await room.view()).public
+    assert public.phase == view_pb2.TABLE_PHASE_PLAYING
+    assert [seat.player_id for seat in public.seats] == list(PLAYERS)
 
 
 async def test_clients_without_rules_play_a_match_by_the_list_of_moves(room: Room) -> None:

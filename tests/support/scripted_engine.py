@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from gouji.engine.v1 import engine_pb2 as engine
-from gouji.game.v1 import event_pb2, view_pb2
+from gouji.game.v1 import action_pb2, event_pb2, view_pb2
 from gouji.table.v1 import table_pb2
 
 from engine.runtime import subjects
@@ -53,6 +53,7 @@ class ScriptedEngine:
             await self.bus.serve(subjects.export(shard), self._export),
             await self.bus.serve(subjects.moves(shard), self._moves),
             await self.bus.serve(subjects.LIST, self._list),
+            await self.bus.serve(subjects.REMATCH, self._rematch),
         ]
 
     async def stop(self) -> None:
@@ -122,6 +123,15 @@ class ScriptedEngine:
             return engine.MovesReply(fault=engine.FAULT_NOT_YOUR_SEAT).SerializeToString()
         seat = self.players.index(request.player_id)
         return engine.MovesReply(moves=table_pb2.ListMovesResponse(version=self.version, seat=seat)).SerializeToString()
+
+    async def _rematch(self, message: Message) -> bytes:
+        request = engine.RematchRequest.FromString(message.payload)
+        if request.table_id != str(self.table_id):
+            return engine.RematchReply(fault=engine.FAULT_NOT_FOUND).SerializeToString()
+        if request.caller.player_id not in self.players:
+            no = table_pb2.Refused(reason=action_pb2.REASON_NOT_YOUR_TABLE, version=self.version)
+            return engine.RematchReply(outcome=table_pb2.Outcome(refused=no)).SerializeToString()
+        return engine.RematchReply(outcome=accepted(1).outcome, table_id="the rematch").SerializeToString()
 
     async def _list(self, message: Message) -> bytes:
         request = engine.ListRequest.FromString(message.payload)
