@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
@@ -24,7 +24,8 @@ from engine.service import wire
 from engine.service.rematches_client import WITHIN_MS, Rematches, id_of_rematch
 from engine.service.standing import Standing, fold
 from engine.store.memory import MemoryEventStore
-from engine.store.port import shard_of
+from engine.store.port import EventStore, shard_of
+from engine.store.postgres import PostgresEventStore
 from tests.support.engine_bench import PLAYERS, Callers, Replica, accepted, start
 from tests.support.faulty_store import FaultyStore, Trouble, lost_after, lost_before, unreachable
 
@@ -83,14 +84,20 @@ class Bench:
         return [head.table_id for head in await self.store.inner.list_streams(50)]
 
 
-@pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    broker, store = Broker(), FaultyStore(MemoryEventStore())
+@asynccontextmanager
+async def two_engines_on(inner: EventStore) -> AsyncIterator[Bench]:
+    broker, store = Broker(), FaultyStore(inner)
     replicas = [await start(store, MemoryBus(broker), owner) for owner in ("a", "b")]
     yield Bench(broker, store, replicas)
     store.is_down = False
     for replica in replicas:
         await replica.stop()
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    async with two_engines_on(MemoryEventStore()) as bench:
+        yield bench
 
 
 async def test_six_who_ask_at_once_get_one_table_with_all_in_their_seats(bench: Bench) -> None:
@@ -163,6 +170,17 @@ async def test_there_is_no_rematch_of_what_never_was(
     bench: Bench, table_id: str, fault: engine.Fault.ValueType
 ) -> None:
     assert (await bench.asks("anna", table_id)).fault == fault
+
+
+async def test_in_postgres_too_six_who_ask_at_once_get_one_table(postgres_store: PostgresEventStore) -> None:
+    async with two_engines_on(postgres_store) as bench:
+        played = await bench.finished()
+        bench.store.troubles = [lost_after]
+
+        replies = await asyncio.gather(*(bench.asks(player, played.table_id) for player in PLAYERS))
+
+        assert {reply.outcome.accepted.version for reply in replies} == {1}
+        assert await bench.tables() == [UUID(replies[0].table_id)]
 
 
 @pytest.mark.parametrize("troubles", [[unreachable], [lost_before], [lost_after], [lost_after, unreachable]])
