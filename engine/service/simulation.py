@@ -14,7 +14,7 @@ from typing import get_args
 from engine import rules
 from engine.rules import commands as c
 from engine.rules import moves
-from engine.rules.cards import Cards, count, only
+from engine.rules.cards import BIG, SMALL, THREE, TWO, Cards, count, only, rank_of
 from engine.rules.cases import event_name, name_of
 from engine.rules.events import Phase, WindowKind
 from engine.rules.laws import broken, broken_between
@@ -26,6 +26,8 @@ EVENT_NAMES = tuple(name_of(kind.__name__) for kind in get_args(rules.DealEvent)
 LONGEST_DEAL = 20_000
 """Commands after which a deal is taken to go on for ever."""
 
+STACKED = 0.02
+"""How often a deck is stacked so that two seats may revolt."""
 TALKS = 0.1
 """How often a player thinks of advice when it is to act."""
 
@@ -84,6 +86,19 @@ def shuffled(variant: rules.Variant, chance: random.Random) -> tuple[int, ...]:
     return tuple(deck)
 
 
+def stacked(variant: rules.Variant, deck: tuple[int, ...], chance: random.Random) -> tuple[int, ...]:
+    """The deck with two hands that may revolt, which chance alone deals once in thousands of deals (R7.2)."""
+    lucky = chance.sample(range(6), 2)
+    forbidden = {TWO, SMALL, BIG, *((THREE,) if variant.threes_last else ())}
+    cards = list(deck)
+    plain = [at for at, one in enumerate(cards) if at % 6 not in lucky and rank_of(one) not in forbidden]
+    for at, one in enumerate(cards):
+        if at % 6 in lucky and rank_of(one) in forbidden and plain:
+            other = plain.pop()
+            cards[at], cards[other] = cards[other], one
+    return tuple(cards)
+
+
 def series(variant: rules.Variant, deals: int, chance: random.Random, players: tuple[Player, ...]) -> Tally:
     """Play deal after deal as one match: places, debts and the cut are carried over, seats change hands at times."""
     tally = Tally()
@@ -95,7 +110,10 @@ def series(variant: rules.Variant, deals: int, chance: random.Random, players: t
 
 
 def _next_setup(deal: rules.Deal, chance: random.Random) -> rules.Setup:
-    fresh = deal.setup._replace(deck=shuffled(deal.variant, chance), random_seat=chance.randrange(6))
+    deck = shuffled(deal.variant, chance)
+    if chance.random() < STACKED:
+        deck = stacked(deal.variant, deck, chance)
+    fresh = deal.setup._replace(deck=deck, random_seat=chance.randrange(6))
     if deal.phase is Phase.VOID:
         return fresh._replace(first_drawer=deal.first_drawer, cutter=deal.cutter)
     changed = tuple(chance.sample(range(6), 2)) if chance.random() < 0.05 else ()
