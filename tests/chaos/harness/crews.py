@@ -119,14 +119,14 @@ class Club:
                 await asyncio.sleep(AGAIN_S)
 
     async def _play(self, guest: Guest, table_id: str, seat: int | None) -> None:
-        """Play a match to its end. A match is found a moment before its table is opened."""
+        """Play a match to its end."""
         pauses = growing()
         while True:
             try:
                 await play_match(guest, table_id, seat, seed=self._chance.randrange(1 << 30))
             except Stop as stop:
                 self.bothers[f"play {stop.reason}"] += 1
-                if stop.reason in COMES_BACK or (seat is None and stop.reason == "NOT_FOUND"):
+                if stop.reason in COMES_BACK:
                     await asyncio.sleep(next(pauses))
                     continue
                 self.book.turned_away.append(TurnedAway(guest.name, None, f"{stop.reason} at {table_id}"))
