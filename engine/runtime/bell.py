@@ -19,10 +19,11 @@ class Bell:
         """Wake the loop, now or as soon as it sleeps."""
         self._rung.set()
 
-    async def sleep(self) -> None:
-        """Wait for a ring, or for the interval to pass."""
+    async def sleep(self, at_most_s: float | None = None) -> None:
+        """Wait for a ring, or for the interval to pass, or for `at_most_s` seconds if that is sooner."""
+        longest_s = self._interval_s if at_most_s is None else min(self._interval_s, at_most_s)
         try:
-            async with asyncio.timeout(self._interval_s):
+            async with asyncio.timeout(longest_s):
                 await self._rung.wait()
         except TimeoutError:
             return

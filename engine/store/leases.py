@@ -24,10 +24,11 @@ class ShardLeases:
         """
         wanted = {"owner": owner, "want": want, "ttl_ms": ttl_ms}
         rows = await self._sessions.rows(sql.KEEP_LEASES, wanted, patience_s=ttl_ms / 2000)
-        held = tuple(Lease(shard, owner, epoch) for _, shard, epoch in rows if shard is not None)
+        held = tuple(Lease(shard, owner, epoch) for *_, shard, epoch in rows if shard is not None)
         lost = self._held.get(owner, frozenset()).difference(held)
         self._held[owner] = frozenset(held)
-        return Leases(held, rows[0][0], tuple(sorted(lease.shard for lease in lost)))
+        owners, next_end_ms, *_ = rows[0]
+        return Leases(held, owners, tuple(sorted(lease.shard for lease in lost)), next_end_ms)
 
     async def release(self, owner: str) -> None:
         """Give up all shards of this owner at once."""

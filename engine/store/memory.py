@@ -115,13 +115,19 @@ class MemoryEventStore:
         heads = (self._streams[table_id].head for table_id in newest_first if before is None or table_id < before)
         return list(islice((head for head in heads if not head.closed), min(limit, MAX_READ)))
 
+    async def every_stream(self, first: UUID, limit: int) -> Sequence[StreamHead]:
+        """Streams, open or closed, from this table id on, by table id."""
+        self._check_open()
+        heads = (self._streams[table_id].head for table_id in sorted(self._streams) if table_id >= first)
+        return list(islice(heads, min(limit, MAX_READ)))
+
     async def keep_leases(self, owner: str, want: int, ttl_ms: int) -> Leases:
         """Renew, let go of what is over the fair share, take free or expired shards up to it."""
         self._check_open()
         now = self._clock()
         owners = self._live_owners(owner, now, ttl_ms)
         self._settle(owner, fair_share(len(owners), want), now, now + ttl_ms)
-        return self._report(owner, len(owners))
+        return self._report(owner, len(owners), now)
 
     async def release_leases(self, owner: str) -> None:
         """Give up all shards of this owner at once."""
@@ -209,11 +215,12 @@ class MemoryEventStore:
         for term in islice(free, max(share - len(mine), 0)):
             term.owner, term.epoch, term.until_ms = owner, term.epoch + 1, until_ms
 
-    def _report(self, owner: str, owners: int) -> Leases:
+    def _report(self, owner: str, owners: int, now: int) -> Leases:
         held = tuple(Lease(shard, owner, term.epoch) for shard, term in enumerate(self._terms) if term.owner == owner)
         lost = self._held.get(owner, frozenset()).difference(held)
         self._held[owner] = frozenset(held)
-        return Leases(held, owners, tuple(sorted(lease.shard for lease in lost)))
+        ends = (term.until_ms - now for term in self._terms if term.owner not in ("", owner) and term.until_ms > now)
+        return Leases(held, owners, tuple(sorted(lease.shard for lease in lost)), min(ends, default=None))
 
 
 def _unopened(append: Append) -> StreamHead:

@@ -148,11 +148,15 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Leases:
-    """What one round of `keep_leases` left this owner with, and how many live owners share the shards."""
+    """What one round of `keep_leases` left this owner with, and how many live owners share the shards.
+
+    `next_end_ms`: in how many milliseconds the earliest lease of another owner ends unless renewed; None without any.
+    """
 
     held: tuple[Lease, ...]
     owners: int = 1
     lost: tuple[int, ...] = field(default=())
+    next_end_ms: int | None = None
 
 
 class Log(Protocol):

@@ -197,9 +197,13 @@ taken as (
     update engine.lease set owner = %(owner)s, epoch = lease.epoch + 1, until = term.until from term, free
     where lease.shard = free.shard
     returning lease.shard, lease.epoch
+),
+next_end as (
+    select ceil(extract(epoch from min(until) - now()) * 1000)::bigint as in_ms from engine.lease
+    where owner <> %(owner)s and until > now()
 )
-select live.owners, held.shard, held.epoch
-from live left join (select * from renewed union all select * from taken) as held on true
+select live.owners, next_end.in_ms, held.shard, held.epoch
+from live cross join next_end left join (select * from renewed union all select * from taken) as held on true
 order by held.shard
 """
 """One round of an owner's leases, by the database's clock: renew, let go of what is over the fair share, take."""

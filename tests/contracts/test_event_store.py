@@ -650,6 +650,18 @@ async def test_the_shards_of_a_dead_owner_are_taken_over_with_a_newer_epoch(open
     assert (woken.held, len(woken.lost)) == ((), SHARDS)
 
 
+async def test_an_owner_is_told_when_the_earliest_lease_of_another_ends(opened: Opened) -> None:
+    alone = await opened.store.keep_leases("a", SHARDS, TTL_MS)
+    other = await opened.store.keep_leases("b", SHARDS, FOR_EVER_MS)
+    await opened.pass_ms(TTL_MS + 50)
+    after = await opened.store.keep_leases("b", SHARDS, FOR_EVER_MS)
+
+    assert alone.next_end_ms is None
+    assert other.next_end_ms is not None
+    assert 0 < other.next_end_ms <= TTL_MS
+    assert after.next_end_ms is None
+
+
 async def test_a_clean_release_frees_the_shards_at_once(store: EventStore) -> None:
     await store.keep_leases("a", SHARDS, FOR_EVER_MS)
 
