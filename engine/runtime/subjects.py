@@ -37,11 +37,17 @@ def moves(shard: int) -> str:
     return f"gouji.engine.shard.{shard}.moves"
 
 
+QUARANTINES = "gouji.engine.shard.*.quarantine"
+"""The pattern of every `quarantine`."""
+
+
 def quarantine(shard: int) -> str:
     """Requests `QuarantineRequest` to the leader of this shard."""
     return f"gouji.engine.shard.{shard}.quarantine"
 
 
+FREE_SHARDS = "gouji.engine.shards.free"
+"""Live, empty: between engine replicas, that shards have been given up."""
 LIST = "gouji.engine.list"
 """Requests `ListRequest` to any engine replica."""
 REMATCH = "gouji.engine.rematch"

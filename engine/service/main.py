@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from prometheus_client import CollectorRegistry
 
@@ -17,6 +18,7 @@ from engine.runtime.bus import Bus, RequestHandler
 from engine.runtime.clock import Clock, SystemClock
 from engine.runtime.grpc_server import GrpcServer
 from engine.runtime.lifecycle import Lifecycle, run
+from engine.service import handover
 from engine.service.canary_client import Canary
 from engine.service.deadlines import Deadlines
 from engine.service.dealer import Dealer
@@ -70,7 +72,7 @@ async def start_engine(
     """Start an engine on this store and this bus, in whatever process it may be."""
     clock, dealer = clock or SystemClock(), dealer or Dealer()
     measures = Measures(registry)
-    shards = Shards(store, clock, terms.owner, terms.leases)
+    shards = Shards(store, clock, terms.owner, terms.leases, partial(handover.tell, bus))
     deadlines = Deadlines(store, clock, shards, terms.sweep_ms)
     outbox = Outbox(store, bus, clock, shards, measures=measures, sweep_ms=terms.sweep_ms)
     show: Show = Showing(bus, measures).show
@@ -149,6 +151,8 @@ def main() -> None:
 async def _run(life: Lifecycle, engine: Engine, doors: Doors, servicer: Servicer, bus: Bus) -> None:
     life.spawn("outbox", engine.outbox.run())
     life.spawn("shards", engine.shards.run())
+    handovers = await handover.hear(bus, engine.shards.look)
+    life.on_stop("handovers", handovers.stop)
     life.on_stop("leases", engine.shards.release)
     life.on_stop("firing", engine.deadlines.settle)
     life.spawn("deadlines", engine.deadlines.run(engine.tables.pass_deadline))

@@ -8,7 +8,7 @@ requests, deadlines, tables) is told to the followers; this file knows none of i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +19,10 @@ from engine.runtime.clock import Clock
 from engine.store.port import EventStore, Lease, StoreUnavailable
 
 _log = structlog.get_logger(__name__)
+
+
+async def _nobody() -> None:
+    """There are no others."""
 
 
 class Follower(Protocol):
@@ -76,19 +80,31 @@ class _Term:
 
 
 class Shards:
-    """The leases of one replica. `troubled_at_ms`: when the store was last out of reach, Unix milliseconds."""
+    """The leases of one replica. `tell_others`: shards are free, let them look.
 
-    def __init__(self, store: EventStore, clock: Clock, owner: str, terms: LeaseTerms) -> None:
+    `troubled_at_ms`: when the store was last out of reach, Unix milliseconds.
+    """
+
+    def __init__(
+        self,
+        store: EventStore,
+        clock: Clock,
+        owner: str,
+        terms: LeaseTerms,
+        tell_others: Callable[[], Awaitable[None]] = _nobody,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._owner = owner
         self._terms = terms
+        self._tell_others = tell_others
         self._held: dict[int, _Term] = {}
         self.troubled_at_ms = 0
         self._until = 0.0
         self._followers: Sequence[Follower] = ()
         self._stopping = False
         self._bell = Bell(terms.renew_ms / 1000)
+        self._next_end_ms: int | None = None
         self._round = asyncio.Lock()
 
     def follow(self, followers: Sequence[Follower]) -> None:
@@ -104,10 +120,14 @@ class Shards:
         return tuple(self._held) if self._clock.monotonic() < self._until else ()
 
     async def run(self) -> None:
-        """Keep the leases until `release`."""
+        """Keep the leases until `release`; look again the moment a lease of another runs out that was not renewed."""
         while not self._stopping:
             await self.keep()
-            await self._bell.sleep()
+            await self._bell.sleep(None if self._next_end_ms is None else self._next_end_ms / 1000)
+
+    def look(self) -> None:
+        """Shards may be free: do not wait for the next round."""
+        self._bell.ring()
 
     async def keep(self) -> None:
         """One round: renew, let go, take; or let everything go when the leases have run out."""
@@ -120,11 +140,15 @@ class Shards:
             leases = await self._store.keep_leases(self._owner, self._terms.want, self._terms.ttl_ms)
         except StoreUnavailable:
             self.troubled_at_ms = self._clock.now_ms()
+            self._next_end_ms = None
             _log.warning("leases not renewed", owner=self._owner)
             if self._clock.monotonic() >= self._until:
                 await self._lose(tuple(self._held))
             return
+        self._next_end_ms = leases.next_end_ms
         await self._settle(leases.held, asked_at)
+        if leases.lost:
+            await self._tell_others()
 
     async def release(self) -> None:
         """A clean stop: stop leading, then give the leases up, so that others take over at once."""
@@ -136,6 +160,8 @@ class Shards:
                 await self._store.release_leases(self._owner)
             except StoreUnavailable:
                 _log.warning("leases not released", owner=self._owner)
+            else:
+                await self._tell_others()
 
     async def _settle(self, held: Sequence[Lease], asked_at: float) -> None:
         now = {lease.shard: lease.epoch for lease in held}

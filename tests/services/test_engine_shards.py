@@ -1,9 +1,13 @@
+import asyncio
+from functools import partial
+
 import pytest
 
-from engine.runtime.clock import ManualClock
+from engine.runtime.clock import ManualClock, SystemClock
 from engine.service.shards import LeaseTerms, Shards
 from engine.store.memory import MemoryEventStore
 from engine.store.port import SHARDS
+from tests.support.engine_bench import eventually
 from tests.support.faulty_store import FaultyStore
 
 TERMS = LeaseTerms(ttl_ms=6000, renew_ms=2000)
@@ -36,6 +40,10 @@ def replica(store: FaultyStore, clock: ManualClock, name: str) -> tuple[Shards, 
     shards, notes = Shards(store, clock, name, TERMS), Notes()
     shards.follow([notes])
     return shards, notes
+
+
+async def leads_all(shards: Shards) -> bool:
+    return len(shards.held()) == SHARDS
 
 
 async def test_one_replica_leads_every_shard(store: FaultyStore, clock: ManualClock) -> None:
@@ -144,3 +152,53 @@ async def test_a_renewal_under_way_at_a_clean_stop_takes_nothing_back(store: Fau
     await shards.keep()
 
     assert notes.led == set()
+
+
+async def test_who_gives_shards_up_tells_the_others(store: FaultyStore, clock: ManualClock) -> None:
+    told: list[frozenset[int]] = []
+
+    async def tell() -> None:
+        told.append(frozenset([shard for shard in range(SHARDS) if await store.leader(shard) is None]))
+
+    shards = Shards(store, clock, "a", TERMS, tell)
+    newcomer, _ = replica(store, clock, "b")
+    await shards.keep()
+    await newcomer.keep()
+    assert told == []
+
+    await shards.keep()
+    await newcomer.keep()
+    await shards.release()
+
+    assert [len(free) for free in told] == [SHARDS // 2, SHARDS // 2]
+
+
+async def test_a_replica_waits_for_the_end_of_a_lease_and_not_for_its_next_round() -> None:
+    store = FaultyStore(MemoryEventStore())
+    await Shards(store, SystemClock(), "dead", LeaseTerms(ttl_ms=300, renew_ms=100)).keep()
+    survivor = Shards(store, SystemClock(), "alive", LeaseTerms(ttl_ms=120_000, renew_ms=60_000))
+
+    keeping = asyncio.create_task(survivor.run())
+    await eventually(partial(leads_all, survivor), within=5)
+
+    keeping.cancel()
+
+
+async def test_a_replica_that_is_told_of_free_shards_takes_them_at_once() -> None:
+    store = FaultyStore(MemoryEventStore())
+    far = LeaseTerms(ttl_ms=120_000, renew_ms=60_000)
+    survivor = Shards(store, SystemClock(), "alive", far)
+
+    async def tell() -> None:
+        survivor.look()
+
+    leaving = Shards(store, SystemClock(), "leaving", far, tell)
+    await leaving.keep()
+    keeping = asyncio.create_task(survivor.run())
+    await asyncio.sleep(0.05)
+    assert survivor.held() == ()
+
+    await leaving.release()
+    await eventually(partial(leads_all, survivor), within=5)
+
+    keeping.cancel()
