@@ -66,7 +66,7 @@ class Installation:
     ) -> Installation:
         """Read the folder's secrets, make those it lacks, and choose a port for each service that is given none."""
         addresses = {name: f"{LOOPBACK}:{ports.get(name) or free_port()}" for name in SERVICES}
-        processes = SERVICES
+        processes: tuple[str, ...] = SERVICES
         if together:
             addresses["engine"] = addresses["table"]
             processes = (TOGETHER, *(name for name in SERVICES if name not in ("engine", "table")))

@@ -34,12 +34,13 @@ def binary() -> Path:
 
 
 class NatsServer:
-    """One server. `folder` holds streams, passwords and log."""
+    """One server. `folder` holds streams, passwords and log; `config` may be another one that includes ours."""
 
-    def __init__(self, folder: Path, *, port: int | None = None) -> None:
+    def __init__(self, folder: Path, *, port: int | None = None, config: Path = CONFIG) -> None:
         self.port = port or free_port()
         self._folder = folder.absolute()
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._config = config
         self._child: ChildProcess | None = None
 
     @property
@@ -101,7 +102,7 @@ class NatsServer:
 
     def _command(self) -> list[str]:
         place = ["--addr", LOOPBACK, "--port", str(self.port), "--pid", str(self._pid_file)]
-        return [str(binary()), "--config", str(CONFIG), "--jetstream", "--store_dir", str(self._folder), *place]
+        return [str(binary()), "--config", str(self._config), "--jetstream", "--store_dir", str(self._folder), *place]
 
     def _secrets(self) -> dict[str, str]:
         return {f"GOUJI_NATS_{user.upper()}_PASSWORD": password for user, password in self._passwords().items()}

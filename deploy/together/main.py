@@ -20,6 +20,8 @@ from engine.service import main as engine_main
 from engine.store.port import SHARDS
 from services.table.main import start_table
 
+OUTWARD = (subjects.WITNESSES, subjects.QUARANTINES)
+"""What operators, who are elsewhere, hear and ask."""
 LEADS = "gouji.together"
 """The name under which it is told whether this process leads every shard."""
 
@@ -29,7 +31,7 @@ async def compose(life: Lifecycle, settings: TogetherSettings) -> GrpcServer:
     registry = parts.start_metrics(life, settings)
     store = await engine_main.open_store(life, settings)
     outside = await parts.start_bus(life, settings, "gouji-together", registry)
-    bus = SplitBus(MemoryBus(Broker()), outside, (subjects.WITNESSES,))
+    bus = SplitBus(MemoryBus(Broker()), outside, OUTWARD)
     life.on_stop("inner bus", bus.close)
     engine = await engine_main.start_engine(life, store, bus, terms=settings.terms(), registry=registry)
     server = parts.new_server(settings, registry, SystemClock())

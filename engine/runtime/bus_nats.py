@@ -37,6 +37,7 @@ from engine.runtime.bus import (
 )
 from engine.runtime.bus_measures import BusMeasures
 from engine.runtime.desk import Desk
+from engine.runtime.ending import end
 from engine.runtime.facts_nats import Consumer, lay_streams
 from engine.runtime.pump import Pump
 from engine.runtime.running import RunningSet
@@ -49,6 +50,7 @@ _ANSWER = "Gouji-Answer"
 
 _QUEUE = "servers"
 _PUBLISH_WAIT = 5.0
+_CLOSE_WAIT = 2.0
 _WRONG_LAST_SEQUENCE = 10071
 _NO_MESSAGE = 10037
 _DRIVER_QUEUE = 65_536
@@ -105,12 +107,15 @@ class NatsBus:
         Without a registry nobody sees what is counted.
         """
         bus = cls(options, BusMeasures(registry or CollectorRegistry()))
+        starting = asyncio.create_task(bus._start())
         try:
-            async with asyncio.timeout(options.connect_within):
-                await bus._connect()
-                await bus._lay_streams_at_last()
-        except (TimeoutError, nats.errors.Error, OSError) as failure:
-            await bus._client.close()
+            await asyncio.wait({starting}, timeout=options.connect_within)
+        finally:
+            await end(starting)
+        try:
+            await starting
+        except (asyncio.CancelledError, nats.errors.Error, OSError) as failure:
+            await bus._disconnect()
             raise BusUnavailable("cannot connect in time") from failure  # the urls may hold passwords
         return bus
 
@@ -240,11 +245,15 @@ class NatsBus:
         with suppress(nats.errors.Error):
             if self._client.is_connected:
                 await self._settle()
-        await self._client.close()
+        await self._disconnect()
 
     async def guard(self) -> None:
         """Run for ever; raise when the connection or a consumer is given up, so that the process ends visibly."""
         await asyncio.shield(self._lost)
+
+    async def _start(self) -> None:
+        await self._connect()
+        await self._lay_streams_at_last()
 
     async def _connect(self) -> None:
         await self._client.connect(
@@ -253,6 +262,8 @@ class NatsBus:
             user=self._options.user,
             password=self._options.password,
             tls=self._options.tls,
+            # Else a server that does not speak TLS, or who poses as one, would be sent the password in the clear.
+            tls_handshake_first=self._options.tls is not None,
             ping_interval=1,
             max_outstanding_pings=2,
             connect_timeout=2,
@@ -264,6 +275,12 @@ class NatsBus:
             reconnected_cb=self._on_reconnected,
             closed_cb=self._on_closed,
         )
+
+    async def _disconnect(self) -> None:
+        """Let the connection go, without waiting for one that broke within its TLS handshake, whose end nobody is told."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_WAIT):
+                await self._client.close()
 
     async def _lay_streams_at_last(self) -> None:
         """Lay out the streams; a server that has only just started gets time."""

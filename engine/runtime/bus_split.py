@@ -1,8 +1,8 @@
 """A bus that keeps requests and live messages in the process and sends durable facts over another one.
 
 Law: sorts, and adds nothing; the two buses behind it keep the promises of `bus.py`. Requests and live messages reach only
-this process, but for the patterns `outward`, which are for listeners elsewhere. So it suits exactly one process that is
-everybody who asks, answers and listens; a second one beside it would not hear the first.
+this process, but for the patterns `outward`, which are for operators elsewhere. So it suits exactly one process that is
+everybody else who asks, answers and listens; a second one beside it would not hear the first.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ class SplitBus:
         timeout: float,  # noqa: ASYNC109 - it travels, and an adapter bounds more by it than the waiting
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """Ask in this process."""
-        return await self._inside.request(subject, payload, timeout=timeout, headers=headers)
+        """Ask where this subject is served."""
+        return await self._side(subject).request(subject, payload, timeout=timeout, headers=headers)
 
     async def serve(self, subject: str, handler: RequestHandler, *, in_flight: int = 1024) -> Subscription:
-        """Answer this process."""
-        return await self._inside.serve(subject, handler, in_flight=in_flight)
+        """Answer those who may ask."""
+        return await self._side(subject).serve(subject, handler, in_flight=in_flight)
 
     async def publish(self, subject: str, payload: bytes, *, headers: Mapping[str, str] | None = None) -> None:
         """Send a live message to where its listeners are."""
-        await self._live(subject).publish(subject, payload, headers=headers)
+        await self._side(subject).publish(subject, payload, headers=headers)
 
     async def subscribe(self, subject: str, handler: MessageHandler, *, pending: int = 4096) -> Subscription:
         """Receive live messages from where they are sent."""
-        return await self._live(subject).subscribe(subject, handler, pending=pending)
+        return await self._side(subject).subscribe(subject, handler, pending=pending)
 
     async def publish_fact(
         self,
@@ -78,5 +78,5 @@ class SplitBus:
         await self._inside.close()
         await self._outside.close()
 
-    def _live(self, subject: str) -> Bus:
+    def _side(self, subject: str) -> Bus:
         return self._outside if any(matches(pattern, subject) for pattern in self._outward) else self._inside

@@ -15,9 +15,9 @@ from contextlib import suppress
 
 import structlog
 
-_log = structlog.get_logger(__name__)
+from engine.runtime.ending import end
 
-_CANCEL_AGAIN = 0.5
+_log = structlog.get_logger(__name__)
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -43,10 +43,7 @@ class Lifecycle:
         task.add_done_callback(self._watch)
 
         async def cancel() -> None:
-            # A call that ends in the very moment of the cancellation may swallow it, so it is repeated.
-            while not task.done():
-                task.cancel()
-                await asyncio.wait({task}, timeout=_CANCEL_AGAIN)
+            await end(task)
 
         self.on_stop(name, cancel)
         return task
@@ -72,8 +69,8 @@ class Lifecycle:
         try:
             await asyncio.wait({starting, asked}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            starting.cancel()
             asked.cancel()
+            await end(starting)
         try:
             await starting
             _log.info("started", pid=os.getpid())

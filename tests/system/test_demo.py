@@ -6,8 +6,9 @@ import pytest
 
 
 @pytest.mark.timeout(240)
-def test_a_match_of_two_deals_is_played_rated_and_proved_from_its_log() -> None:
-    command = [sys.executable, "-m", "services.cli", "demo", "--json"]
+@pytest.mark.parametrize("switches", [[], ["--together"]])
+def test_a_match_of_two_deals_is_played_rated_and_proved_from_its_log(switches: list[str]) -> None:
+    command = [sys.executable, "-m", "services.cli", "demo", "--json", *switches]
 
     played = subprocess.run(command, capture_output=True, text=True, check=False)
 

@@ -16,7 +16,7 @@ class House:
 
     def __init__(self) -> None:
         outside = Broker()
-        self.bus = SplitBus(MemoryBus(Broker()), MemoryBus(outside), ("gouji.witness.*",))
+        self.bus = SplitBus(MemoryBus(Broker()), MemoryBus(outside), ("gouji.witness.*", "operators.*"))
         self.elsewhere = MemoryBus(outside)
         self.heard: list[bytes] = []
 
@@ -34,6 +34,14 @@ async def test_requests_stay_in_the_process() -> None:
     assert await house.bus.request("ask.me", b"", timeout=1) == b"here"
     with pytest.raises(NoResponders):
         await house.elsewhere.request("ask.me", b"", timeout=1)
+
+
+async def test_operators_elsewhere_are_answered() -> None:
+    house = House()
+    await house.bus.serve("operators.ask", house.answer)
+
+    assert await house.elsewhere.request("operators.ask", b"", timeout=1) == b"here"
+    assert await house.bus.request("operators.ask", b"", timeout=1) == b"here"
 
 
 async def test_live_messages_stay_in_the_process_but_those_for_others() -> None:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from engine.runtime.identity import new_keys
-from engine.runtime.settings import BusSettings, GrpcSettings, PostgresSettings, ProcessSettings, pem_blocks
+from engine.runtime.settings import (
+    BusSettings,
+    GrpcSettings,
+    ListenSettings,
+    PostgresSettings,
+    ProcessSettings,
+    pem_blocks,
+)
 
 
 class Whole(BusSettings, PostgresSettings):
@@ -75,6 +83,25 @@ def test_a_value_out_of_bounds_is_refused(monkeypatch: pytest.MonkeyPatch, name:
 
     with pytest.raises(ValidationError, match=name.lower()):
         GrpcSettings(token_public_keys="")
+
+
+@pytest.mark.parametrize("half", [{"grpc_certificate": "c.pem"}, {"grpc_key": "k.pem"}, {"grpc_client_ca": "ca.pem"}])
+def test_half_a_certificate_is_refused_rather_than_served_plainly(half: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="certificate"):
+        ListenSettings(**half)
+
+
+@pytest.mark.parametrize(
+    "half", [{"nats_certificate": "c.pem", "nats_ca": "ca.pem"}, {"nats_key": "k.pem", "nats_ca": "ca.pem"}]
+)
+def test_half_a_certificate_for_the_bus_is_refused(half: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="bus"):
+        BusSettings(**half)
+
+
+def test_a_certificate_for_a_bus_without_tls_is_refused() -> None:
+    with pytest.raises(ValidationError, match="authority"):
+        BusSettings(nats_certificate=Path("c.pem"), nats_key=Path("k.pem"))
 
 
 def test_trusted_proxies_are_networks() -> None:
