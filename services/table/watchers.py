@@ -78,8 +78,12 @@ class Watchers:
         """Look after the rooms until cancelled."""
         while True:
             await asyncio.sleep(TICK_S)
-            for room in tuple(self._rooms.values()):
-                await room.tick(time.monotonic())
+            await self._tick()
+
+    async def _tick(self) -> None:
+        # A method of its own, so that no room outlives its streams in a variable while nothing goes on.
+        for room in tuple(self._rooms.values()):
+            await room.tick(time.monotonic())
 
     async def drain(self) -> None:
         """Take no new streams and send the present ones away, spread over `DRAIN_S`."""
