@@ -139,6 +139,11 @@ class MemoryBus:
         self._check()
         return self._broker.logs[stream_of(subject).name].last(subject)
 
+    async def count_facts(self, pattern: str) -> Mapping[str, int]:
+        """How many durable messages of a pattern there are, by subject: for operators."""
+        self._check()
+        return self._broker.logs[stream_of(pattern).name].counts(pattern)
+
     async def consume(self, pattern: str, durable: str, handler: FactHandler) -> Subscription:
         """Deliver from this name's position on."""
         self._check()

@@ -38,7 +38,7 @@ from engine.runtime.bus import (
 from engine.runtime.bus_measures import BusMeasures
 from engine.runtime.desk import Desk
 from engine.runtime.ending import end
-from engine.runtime.facts_nats import Consumer, lay_streams
+from engine.runtime.facts_nats import Consumer, counts, lay_streams
 from engine.runtime.pump import Pump
 from engine.runtime.running import RunningSet
 from engine.runtime.streams import stream_of
@@ -208,6 +208,22 @@ class NatsBus:
                     return None
                 raise
         return FactMessage(subject, last.data or b"", last.headers or {}, last.seq or 0, 1)
+
+    async def count_facts(self, pattern: str) -> Mapping[str, int]:
+        """How many durable messages of a pattern there are, by subject: for operators."""
+        self._check()
+        with _translated_lasting(pattern):
+            return await counts(self._client, stream_of(pattern).name, pattern)
+
+    async def forget_facts(self, pattern: str) -> None:
+        """Delete the stream of this pattern with all that it holds and lay it out anew: for operators.
+
+        Its consumers are gone with it; those that run make themselves again and begin at its beginning.
+        """
+        self._check()
+        with _translated_lasting(pattern):
+            await self._jetstream.delete_stream(stream_of(pattern).name)
+            await self._lay_streams()
 
     async def _sequence_of_repeated(self, subject: str, event_id: str, refusal: Exception) -> int:
         """Find the sequence of an event that is there already, for the server looks at the expected sequence first."""

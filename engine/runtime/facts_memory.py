@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import replace
 
 from engine.runtime.bus import FactMessage, OutOfSequence
@@ -58,6 +58,10 @@ class FactLog:
         """The sequence of the newest message of this subject, 0 for none."""
         last = self._last.get(subject)
         return last.sequence if last else 0
+
+    def counts(self, pattern: str) -> dict[str, int]:
+        """How many messages there are, by subject."""
+        return dict(Counter(one.subject for one in self._messages if matches(pattern, one.subject)))
 
     def at(self, sequence: int) -> FactMessage | None:
         """The message with this sequence, if it is still kept."""

@@ -6,6 +6,7 @@ Law: JetStream only; requests and live messages are in `bus_nats.py`. A lost str
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -15,7 +16,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import api
 from nats.js.client import JetStreamContext
-from nats.js.errors import NotFoundError
+from nats.js.errors import APIError, NotFoundError
 
 from engine.runtime.bus import FactHandler, FactMessage
 from engine.runtime.bus_measures import BusMeasures
@@ -24,6 +25,7 @@ from engine.runtime.streams import STREAMS, Stream, stream_of
 _log = structlog.get_logger(__name__)
 
 _ACK_WAIT = 30.0
+_API_WAIT = 5.0
 _FETCH_WAIT = 2.0
 _LONGEST_PAUSE = 30.0
 _MOST_UNACKNOWLEDGED = 1000
@@ -37,6 +39,23 @@ async def lay_streams(jetstream: JetStreamContext, replicas: int) -> None:
             await jetstream.update_stream(config)
         except NotFoundError:
             await jetstream.add_stream(config)
+
+
+async def counts(client: Client, stream: str, pattern: str) -> dict[str, int]:
+    """How many messages of a pattern a stream holds, by subject. The server tells them in pages.
+
+    Raises `nats.errors.Error`, `nats.js.errors.APIError`.
+    """
+    found: dict[str, int] = {}
+    while True:
+        asked = json.dumps({"subjects_filter": pattern, "offset": len(found)}).encode()
+        answer = json.loads((await client.request(f"$JS.API.STREAM.INFO.{stream}", asked, timeout=_API_WAIT)).data)
+        if "error" in answer:
+            raise APIError.from_error(answer["error"])
+        page = answer["state"].get("subjects") or {}
+        found |= page
+        if not page or len(found) >= answer.get("total", 0):
+            return found
 
 
 def _stream_config(stream: Stream, replicas: int) -> api.StreamConfig:

@@ -44,6 +44,12 @@ class Measures:
         self.outbox_parked = Gauge(
             "gouji_engine_outbox_parked_tables", "Tables whose facts contradict the bus.", registry=registry
         )
+        self.outbox_holes = Gauge(
+            "gouji_engine_bus_holes", "Tables parked because the bus lost earlier facts of theirs.", registry=registry
+        )
+        self.outbox_forks = Gauge(
+            "gouji_engine_bus_forks", "Tables parked because the bus has other facts than the log.", registry=registry
+        )
         self.partition_days_ahead = Gauge(
             "gouji_engine_partition_days_ahead", "Days after today that have room in the log.", registry=registry
         )

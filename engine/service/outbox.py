@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 from uuid import UUID
 
 import structlog
@@ -22,7 +23,7 @@ from engine.runtime.clock import Clock
 from engine.runtime.outbox_relay import POSITION
 from engine.service.measures import Measures
 from engine.service.shards import Shards
-from engine.store.port import EventStore, PendingFact, StoreUnavailable
+from engine.store.port import EventStore, PendingFact, StoreUnavailable, shard_of
 
 _log = structlog.get_logger(__name__)
 
@@ -33,10 +34,15 @@ EVENT_ID = "Nats-Msg-Id"
 
 _ROUND = 1000
 _REMEMBERED = 4096
+_PARKED_S = 30.0
 
 
 class Contradiction(Exception):
     """The bus holds facts of this table that the log does not bear out: an operator has to look."""
+
+
+class Hole(Contradiction):
+    """The bus has lost earlier facts of this table: an operator has to tell them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,13 @@ class Published:
 
 
 NOTHING = Published(0, 0, "")
+
+
+class _Parked(NamedTuple):
+    """A table that waits for an operator: when to look again (monotonic seconds), and what is wrong."""
+
+    until: float
+    is_hole: bool
 
 
 class Outbox:
@@ -64,7 +77,7 @@ class Outbox:
         self._measures = measures
         self._bell = Bell(sweep_ms / 1000)
         self._last: OrderedDict[UUID, Published] = OrderedDict()
-        self._parked: set[UUID] = set()
+        self._parked: dict[UUID, _Parked] = {}
         self._waiting: dict[tuple[UUID, int], float] = {}
 
     def nudge(self) -> None:
@@ -85,7 +98,8 @@ class Outbox:
         pending = await self._store.pending_facts(self._shards.held(), _ROUND + len(self._parked))
         self._measure(pending)
         tables = [tuple(facts) for _, facts in groupby(pending, key=lambda fact: fact.table_id)]
-        sent = await asyncio.gather(*(self._table(facts) for facts in tables if facts[0].table_id not in self._parked))
+        sent = await asyncio.gather(*(self._table(facts) for facts in tables if self._may_try(facts[0].table_id)))
+        self._count_parked()
         return sum(sent)
 
     async def _table(self, facts: Sequence[PendingFact]) -> int:
@@ -94,12 +108,13 @@ class Outbox:
         try:
             for fact in facts:
                 await self._publish(fact)
+                self._parked.pop(fact.table_id, None)
                 await self._store.mark_published(fact.table_id, fact.entry.position)
                 sent += 1
         except (BusUnavailable, StoreUnavailable, OutOfSequence) as error:
             _log.warning("fact not published", table=str(facts[sent].table_id), cause=type(error).__name__)
         except Contradiction as error:
-            self._park(facts[sent], str(error))
+            self._park(facts[sent], error)
         return sent
 
     async def _publish(self, fact: PendingFact) -> None:
@@ -114,7 +129,7 @@ class Outbox:
         if last.position == entry.position and last.event_id != entry.event_id:
             raise Contradiction("another fact has this place on the bus")
         if last.position < entry.position - 1:
-            raise Contradiction("earlier facts are missing on the bus")
+            raise Hole("earlier facts are missing on the bus")
         if last.position < entry.position:
             sequence = await self._send(fact, last.sequence)
             self._remember(fact.table_id, Published(entry.position, sequence, entry.event_id))
@@ -154,10 +169,27 @@ class Outbox:
         if len(self._last) > _REMEMBERED:
             self._last.popitem(last=False)
 
-    def _park(self, fact: PendingFact, reason: str) -> None:
-        self._parked.add(fact.table_id)
+    def _may_try(self, table_id: UUID) -> bool:
+        """Whether the table is not parked, or has been for so long that an operator may have mended the bus."""
+        parked = self._parked.get(table_id)
+        return parked is None or self._clock.monotonic() >= parked.until
+
+    def _park(self, fact: PendingFact, reason: Contradiction) -> None:
+        is_hole = isinstance(reason, Hole)
+        if fact.table_id not in self._parked:
+            position = fact.entry.position
+            _log.error("facts parked", table=str(fact.table_id), position=position, reason=str(reason))
+        self._last.pop(fact.table_id, None)
+        self._parked[fact.table_id] = _Parked(self._clock.monotonic() + _PARKED_S, is_hole)
+
+    def _count_parked(self) -> None:
+        """Count the tables parked; those whose shard is led elsewhere now are that replica's."""
+        held = frozenset(self._shards.held())
+        self._parked = {table: parked for table, parked in self._parked.items() if shard_of(table) in held}
+        holes = sum(parked.is_hole for parked in self._parked.values())
         self._measures.outbox_parked.set(len(self._parked))
-        _log.error("facts parked", table=str(fact.table_id), position=fact.entry.position, reason=reason)
+        self._measures.outbox_holes.set(holes)
+        self._measures.outbox_forks.set(len(self._parked) - holes)
 
     def _measure(self, pending: Sequence[PendingFact]) -> None:
         """Count what waits, and since when the oldest does (by this replica's own clock)."""

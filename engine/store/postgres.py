@@ -54,6 +54,8 @@ class Pool:
     patience_s: float = 10.0
 
 
+_LAST = UUID(int=(1 << 128) - 1)
+
 TERMS = Terms()
 POOL = Pool()
 
@@ -119,6 +121,11 @@ class PostgresEventStore:
         """Streams that are not closed, newest table id first."""
         rows = await self._sessions.rows(sql.OPEN_STREAMS, {"before": before, "limit": min(limit, MAX_READ)})
         return [head_of(row) for row in rows]
+
+    async def every_stream(self, first: UUID, limit: int) -> Sequence[StreamHead]:
+        """Streams, open or closed, from this table id on, by table id: for operators."""
+        wanted = {"first": first, "before": _LAST, "limit": min(limit, MAX_READ)}
+        return [head_of(row) for row in await self._sessions.rows(sql.STREAMS_BETWEEN, wanted)]
 
     async def keep_leases(self, owner: str, want: int, ttl_ms: int) -> Leases:
         """Renew, let go of what is over the fair share, take free or expired shards up to it."""

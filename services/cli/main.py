@@ -12,6 +12,7 @@ import typer
 
 from services.cli import (
     archive,
+    bus,
     cases,
     chaos,
     facts,
@@ -43,6 +44,7 @@ app.command()(migrate.migrate)
 app.command()(partitions.partitions)
 app.add_typer(archive.app, name="archive")
 app.add_typer(tables.app, name="tables")
+app.add_typer(bus.app, name="bus")
 app.command()(facts.facts)
 app.command()(ratings.ratings)
 app.command()(health.health)

@@ -10,6 +10,7 @@ from engine.runtime import subjects
 from engine.runtime.bus import BusUnavailable, OutOfSequence
 from engine.runtime.bus_memory import Broker, MemoryBus
 from engine.runtime.clock import SystemClock
+from engine.runtime.outbox_relay import POSITION
 from engine.runtime.uuid7 import uuid7
 from engine.service.measures import Measures
 from engine.service.outbox import EVENT_ID, PREVIOUS_HASH, Outbox
@@ -180,7 +181,7 @@ async def test_a_table_that_the_bus_contradicts_is_parked_and_others_go_on(bench
 
     await bench.outbox.sweep()
 
-    assert bench.value("gouji_engine_outbox_parked_tables") == 1
+    assert bench.value("gouji_engine_outbox_parked_tables") == bench.value("gouji_engine_bus_forks") == 1
     assert await bench.published(forked) == ["foreign"]
     assert await bench.published(sound) == ["fact 1"]
 
@@ -196,8 +197,45 @@ async def test_facts_that_the_bus_has_lost_park_the_table(bench: Bench) -> None:
 
     await bench.outbox.sweep()
 
-    assert bench.value("gouji_engine_outbox_parked_tables") == 1
+    assert bench.value("gouji_engine_outbox_parked_tables") == bench.value("gouji_engine_bus_holes") == 1
     assert await bench.published(table) == []
+
+
+async def test_a_parked_table_goes_on_once_its_facts_were_told_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = uuid7()
+    await bench.tell(table, 1)
+    await bench.outbox.sweep()
+    bench.broker = Broker()
+    bench.bus = FlakyBus(bench.broker)
+    await bench.tell(table, 2)
+    bench.outbox = bench.fresh()
+    await bench.outbox.sweep()
+    headers = {POSITION: "1"}
+    await bench.bus.publish_fact(subjects.fact(table), b"fact 1", event_id=f"{table}:1", headers=headers)
+
+    await bench.outbox.sweep()
+    still_parked = bench.value("gouji_engine_outbox_parked_tables")
+    monkeypatch.setattr(bench.outbox, "_parked", {table: bench.outbox._parked[table]._replace(until=0.0)})
+    await bench.outbox.sweep()
+
+    assert still_parked == 1
+    assert bench.value("gouji_engine_outbox_parked_tables") == bench.value("gouji_engine_bus_holes") == 0
+    assert await bench.published(table) == ["fact 1", "fact 2"]
+
+
+async def test_a_parked_table_is_no_longer_counted_when_its_shard_is_lost(bench: Bench) -> None:
+    forked = uuid7()
+    await bench.bus.publish_fact(subjects.fact(forked), b"foreign", event_id="foreign", expected_sequence=0)
+    await bench.tell(forked, 1)
+    await bench.outbox.sweep()
+    parked = bench.value("gouji_engine_outbox_parked_tables")
+
+    await bench.shards.release()
+    await bench.outbox.sweep()
+
+    assert (parked, bench.value("gouji_engine_outbox_parked_tables")) == (1, 0)
 
 
 async def test_a_nudge_publishes_without_waiting_for_the_sweep(bench: Bench) -> None:
