@@ -2,7 +2,8 @@
 
 Law: this file knows when, never what. A deadline comes from the log (the table arms it after every append) or from the
 store (a new leader finds those of tables that nobody has loaded yet). Firing is a wish: the table itself checks the
-fence, `since_version`, in its own turn, so a deadline that was armed twice takes effect once.
+fence, `since_version`, in its own turn, so a deadline that was armed twice takes effect once. None is fired while those
+whose time it is could not be heard.
 """
 
 from __future__ import annotations
@@ -30,12 +31,23 @@ _SLACK = 1000
 
 
 class Deadlines:
-    """Every armed deadline, and the one task that waits for the earliest."""
+    """Every armed deadline, and the one task that waits for the earliest.
 
-    def __init__(self, store: EventStore, clock: Clock, shards: Shards, sweep_ms: int) -> None:
+    `in_earshot` returns once it is sure that players can reach this replica.
+    """
+
+    def __init__(
+        self,
+        store: EventStore,
+        clock: Clock,
+        shards: Shards,
+        sweep_ms: int,
+        in_earshot: Callable[[], Awaitable[None]],
+    ) -> None:
         self._store = store
         self._clock = clock
         self._shards = shards
+        self._in_earshot = in_earshot
         self._armed: dict[UUID, Deadline] = {}
         self._queue: list[tuple[int, UUID, int]] = []
         self._changed = asyncio.Event()
@@ -85,6 +97,8 @@ class Deadlines:
         """Fire deadlines as they come, for ever."""
         while True:
             self._changed.clear()
+            if self._next_ms() <= 0:
+                await self._in_earshot()
             for table_id, deadline in self._due():
                 await self._slots.acquire()
                 task = asyncio.create_task(self._fire(fire, table_id, deadline))

@@ -23,6 +23,7 @@ from engine.service.canary_client import Canary
 from engine.service.deadlines import Deadlines
 from engine.service.dealer import Dealer
 from engine.service.doors import IN_FLIGHT, Doors
+from engine.service.earshot import Earshot
 from engine.service.envelopes import wire as envelopes
 from engine.service.history import History
 from engine.service.ledger import Ledger
@@ -73,7 +74,8 @@ async def start_engine(
     clock, dealer = clock or SystemClock(), dealer or Dealer()
     measures = Measures(registry)
     shards = Shards(store, clock, terms.owner, terms.leases, partial(handover.tell, bus))
-    deadlines = Deadlines(store, clock, shards, terms.sweep_ms)
+    earshot = Earshot(bus, shards.trouble)
+    deadlines = Deadlines(store, clock, shards, terms.sweep_ms, earshot.confirmed)
     outbox = Outbox(store, bus, clock, shards, measures=measures, sweep_ms=terms.sweep_ms)
     show: Show = Showing(bus, measures).show
     house = House(
@@ -105,6 +107,9 @@ async def start_engine(
     measures.live_tables.set_function(lambda: len(tables))
     measures.quarantined.set_function(lambda: len(tables.quarantined()))
     engine = Engine(shards, tables, deadlines, outbox, measures)
+    echoes = await earshot.listen()
+    life.on_stop("echoes", echoes.stop)
+    life.spawn("earshot", earshot.run())
     await _run(life, engine, doors, servicer, bus)
     matches = await bus.consume(subjects.MATCHES, DURABLE, Matches(bus, clock).take)
     life.on_stop("matches", matches.stop)

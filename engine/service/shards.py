@@ -59,7 +59,7 @@ class Term(Protocol):
         ...
 
     def steady_since_ms(self) -> int:
-        """Since when, Unix milliseconds, this replica has led the shard and reached the store without a break."""
+        """Since when, Unix milliseconds, this replica has led the shard and reached store and bus without a break."""
         ...
 
 
@@ -82,7 +82,7 @@ class _Term:
 class Shards:
     """The leases of one replica. `tell_others`: shards are free, let them look.
 
-    `troubled_at_ms`: when the store was last out of reach, Unix milliseconds.
+    `troubled_at_ms`: when the store or the bus was last out of reach, Unix milliseconds.
     """
 
     def __init__(
@@ -125,6 +125,10 @@ class Shards:
             await self.keep()
             await self._bell.sleep(None if self._next_end_ms is None else self._next_end_ms / 1000)
 
+    def trouble(self) -> None:
+        """The store or the bus is out of reach now: no term is steady before this moment."""
+        self.troubled_at_ms = self._clock.now_ms()
+
     def look(self) -> None:
         """Shards may be free: do not wait for the next round."""
         self._bell.ring()
@@ -139,7 +143,7 @@ class Shards:
         try:
             leases = await self._store.keep_leases(self._owner, self._terms.want, self._terms.ttl_ms)
         except StoreUnavailable:
-            self.troubled_at_ms = self._clock.now_ms()
+            self.trouble()
             self._next_end_ms = None
             _log.warning("leases not renewed", owner=self._owner)
             if self._clock.monotonic() >= self._until:

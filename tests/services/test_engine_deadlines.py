@@ -44,8 +44,12 @@ async def running(deadlines: Deadlines, fired: Fired) -> AsyncIterator[None]:
                 await task
 
 
+async def always() -> None:
+    """In earshot."""
+
+
 def deadlines_of(shards: Shards, store: MemoryEventStore | None = None) -> Deadlines:
-    return Deadlines(store or MemoryEventStore(), SystemClock(), shards, sweep_ms=20)
+    return Deadlines(store or MemoryEventStore(), SystemClock(), shards, sweep_ms=20, in_earshot=always)
 
 
 def soon(ms: int = 50, since: int = 1) -> Deadline:
@@ -138,3 +142,22 @@ async def test_thousands_of_deadlines_at_once_are_all_fired_and_leave_nothing_be
 
     assert len(fired.all) == 3000
     assert len(deadlines) == 0
+
+
+async def test_no_deadline_fires_out_of_earshot(shards: Shards) -> None:
+    heard = asyncio.Event()
+
+    async def in_earshot() -> None:
+        await heard.wait()
+
+    deadlines, fired = Deadlines(MemoryEventStore(), SystemClock(), shards, 20, in_earshot), Fired()
+    async with running(deadlines, fired):
+        deadline = soon(20)
+        deadlines.arm(TABLE, deadline)
+        await asyncio.sleep(0.1)
+        assert fired.all == []
+
+        heard.set()
+        await asyncio.sleep(0.1)
+
+    assert fired.all == [(TABLE, deadline)]
