@@ -157,6 +157,16 @@ def test_an_event_shown_in_the_form_of_another_seat_is_named() -> None:
     assert laws(with_marks(seen, after=hidden - 1)) == {Law.UNSTORED_SHOWN}
 
 
+def test_a_view_with_another_content_than_the_log_gives_is_named() -> None:
+    views = {("public", 7): b"what the log gives"}
+    marks = [Mark(Kind.SNAPSHOT, 7, b"something else")]
+    lie = replace(with_truth(views=views), seen=[Seen(TABLE_ID, "eve", 0, "public", marks)])
+    marks_of_truth = [Mark(Kind.SNAPSHOT, 7, b"what the log gives")]
+
+    assert laws(lie) == {Law.WRONG_VIEW}
+    assert laws(replace(lie, seen=[Seen(TABLE_ID, "eve", 0, "public", marks_of_truth)])) == set()
+
+
 @pytest.mark.parametrize(
     "marks",
     [
@@ -204,6 +214,14 @@ def test_a_missing_fact_is_named() -> None:
 
 def test_facts_that_never_reached_the_bus_are_named() -> None:
     assert laws(replace(honest(), bus={})) == {Law.MISSING_FACT}
+
+
+def test_a_fact_that_is_still_in_the_outbox_is_not_missing() -> None:
+    *published, last = truth().facts
+    waiting = replace(honest(), bus={TABLE_ID: published}, pending={TABLE_ID: {last.position}})
+
+    assert laws(waiting) == set()
+    assert laws(replace(waiting, settled=False)) == {Law.UNSETTLED}
 
 
 def test_a_doubled_fact_is_named() -> None:

@@ -66,6 +66,8 @@ class Havoc:
         match blow.fault:
             case Fault.KILL:
                 await self._site.kill(blow.target)
+            case Fault.RESTART:
+                await self._site.end(blow.target)
             case Fault.STOP:
                 self._site.pause(blow.target)
             case Fault.CLOCK:
@@ -77,7 +79,7 @@ class Havoc:
 
     async def _undo(self, blow: Blow) -> None:
         match blow.fault:
-            case Fault.KILL:
+            case Fault.KILL | Fault.RESTART:
                 await self._site.revive(blow.target)
             case Fault.STOP:
                 self._site.resume(blow.target)

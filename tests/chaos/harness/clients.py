@@ -25,9 +25,11 @@ from services.bots.player import Line
 from services.bots.sight import Answer, Choice, Received
 from services.bots.table_client import PlayStream, TableClient
 from tests.chaos.harness.evidence import PUBLIC, Kind, Mark, Said, Seen, TurnedAway
-from tests.chaos.harness.truth import digest_of
+from tests.chaos.harness.truth import digest_of, view_digest
 
 SILENCE_S = 15.0
+EVERY = 5
+"""Every so many versions the content of views is noted, too."""
 THINK_S = 0.08
 DAWDLE_S = 4.5
 DAWDLING = 0.004
@@ -170,8 +172,7 @@ class Page:
         """Note a frame that is no answer."""
         match frame.WhichOneof("response"):
             case "snapshot":
-                self._view(frame.snapshot.view)
-                self._mark(Mark(Kind.SNAPSHOT, frame.snapshot.view.version))
+                self._view(Kind.SNAPSHOT, frame.snapshot.view)
             case "update":
                 self._update(frame.update)
             case _:
@@ -181,12 +182,12 @@ class Page:
         for versioned in update.events:
             self._mark(Mark(Kind.EVENT, versioned.version, digest_of(versioned)))
         if update.HasField("view"):
-            self._view(update.view)
-            self._mark(Mark(Kind.VIEW, update.view.version))
+            self._view(Kind.VIEW, update.view)
 
-    def _view(self, view: view_pb2.View) -> None:
+    def _view(self, kind: Kind, view: view_pb2.View) -> None:
         self._seen.audience = f"seat{view.private.seat}" if view.HasField("private") else PUBLIC
         self.is_over = view.public.phase in {view_pb2.TABLE_PHASE_FINISHED, view_pb2.TABLE_PHASE_CLOSED}
+        self._mark(Mark(kind, view.version, b"" if view.version % EVERY else view_digest(view)))
 
     def _mark(self, mark: Mark) -> None:
         self._seen.marks.append(mark)

@@ -46,6 +46,7 @@ class Club:
         self._site = site
         self._chance = random.Random(seed)
         self._channels = AsyncExitStack()
+        self._crews: list[asyncio.Task[None]] = []
         self._running: list[asyncio.Task[None]] = []
 
     def come(self, tables: int) -> None:
@@ -55,10 +56,16 @@ class Club:
             names = [f"c{number}-p{seat}" for seat in range(SEATS)]
             guests = [self._guest(name, channels) for name in names]
             if number % 2 == 0:
-                self._running.append(asyncio.create_task(self._crew(guests, self._guest(f"c{number}-w", channels))))
+                self._crews.append(asyncio.create_task(self._crew(guests, self._guest(f"c{number}-w", channels))))
+                self._running.append(self._crews[-1])
             else:
                 office = self._dial("matchmaking")
                 self._running.extend(asyncio.create_task(self._regular(guest, office)) for guest in guests)
+
+    def desert(self) -> None:
+        """Half of the crews with tables of their own leave them for ever, in the middle of whatever they do."""
+        for crew in self._crews[::2]:
+            crew.cancel()
 
     async def finish(self, within_s: float) -> None:
         """Wait until all who play have finished; whoever is still at it then is sent home."""

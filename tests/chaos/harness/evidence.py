@@ -6,7 +6,7 @@ by it, which is what is judged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -37,7 +37,7 @@ class Kind(StrEnum):
 
 
 class Mark(NamedTuple):
-    """One thing that a client saw at a version; of an event the digest of its bytes."""
+    """One thing that a client saw at a version; of an event the digest of its bytes, of some views too."""
 
     kind: Kind
     version: int
@@ -109,7 +109,7 @@ class Truth:
     """A table as a fresh process folds it from the log alone.
 
     `forms`: by audience, the digest of each event's redacted form. `results`: by fact position, what counts for ratings.
-    `unfit`: where a deal's export does not verify.
+    `unfit`: where a deal's export does not verify. `views`: by audience and version, the digests of the views asked for.
     """
 
     table_id: UUID
@@ -121,6 +121,7 @@ class Truth:
     results: Mapping[int, Result] = field(default_factory=dict)
     timeouts: Sequence[Timeout] = ()
     unfit: Sequence[str] = ()
+    views: Mapping[tuple[str, int], bytes] = field(default_factory=dict)
 
 
 class Counted(NamedTuple):
@@ -143,8 +144,9 @@ class Board:
 class Evidence:
     """Everything that is known when all faults are healed and all play has ended.
 
-    `healed`: the version of each table that was open at the moment of healing; `ended_at_ms`: when the log was read;
-    `waiting`: players still in the queue then; `outcries`: what processes logged that must never be logged.
+    `healed`: the version of each table that was open at the moment of healing; `ended_at_ms`: when the engines were
+    stopped; `pending`: positions of facts that were still in the outbox then; `settled`: whether everything else had
+    come to rest; `waiting`: players still in the queue; `outcries`: what processes logged that must never be logged.
     """
 
     truths: Mapping[UUID, Truth] = field(default_factory=dict)
@@ -155,6 +157,8 @@ class Evidence:
     board: Board = field(default_factory=Board)
     healed: Mapping[UUID, int] = field(default_factory=dict)
     ended_at_ms: int = 0
+    pending: Mapping[UUID, Collection[int]] = field(default_factory=dict)
+    settled: bool = True
     turned_away: Sequence[TurnedAway] = ()
     waiting: int = 0
     outcries: Sequence[str] = ()

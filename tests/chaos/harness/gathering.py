@@ -26,7 +26,7 @@ from engine.runtime.outbox_relay import POSITION
 from engine.runtime.streams import STREAMS, stream_of
 from services.ranking.fold import Standing
 from services.ranking.rating import Skill
-from tests.chaos.harness.evidence import Board, Counted, Fact, Seen, Truth
+from tests.chaos.harness.evidence import Board, Counted, Fact, Kind, Mark, Seen, Truth
 from tests.chaos.harness.truth import truth_of
 
 FRESH_PROCESSES = 2
@@ -34,10 +34,8 @@ SETTLE_S = 0.5
 
 _PAGE = 500
 _TABLES = "select table_id, version, closed from engine.stream"
-_PENDING = """
-select (select count(*) from engine.outbox) + (select count(*) from ranking.outbox)
-    + (select count(*) from matchmaking.outbox)
-"""
+_PENDING = "select table_id, position from engine.outbox"
+_OUTBOXES = "select (select count(*) from ranking.outbox) + (select count(*) from matchmaking.outbox)"
 _JOURNAL = "select source, position from ranking.result order by ordinal"
 _RATINGS = "select player_id, mu, sigma, deals, matches from ranking.rating"
 
@@ -48,23 +46,37 @@ def open_tables(dsn: str) -> dict[UUID, int]:
         return {table_id: version for table_id, version, closed in connection.execute(_TABLES) if not closed}
 
 
-async def truths(dsn: str) -> dict[UUID, Truth]:
-    """Every table, each told by a process that knows nothing but the log."""
+async def truths(dsn: str, seen: Sequence[Seen]) -> dict[UUID, Truth]:
+    """Every table, each told by a process that knows nothing but the log; with the views whose content was noted."""
+    views: dict[UUID, set[tuple[str, int]]] = defaultdict(set)
+    for page in seen:
+        views[page.table_id].update((page.audience, mark.version) for mark in page.marks if _is_view(mark))
     with psycopg.connect(dsn) as connection:
         tables = [row[0] for row in connection.execute(_TABLES)]
     loop = asyncio.get_running_loop()
     with ProcessPoolExecutor(FRESH_PROCESSES, mp_context=get_context("spawn")) as pool:
-        told = await asyncio.gather(*(loop.run_in_executor(pool, truth_of, dsn, table_id) for table_id in tables))
+        told = await asyncio.gather(*(loop.run_in_executor(pool, truth_of, dsn, one, views[one]) for one in tables))
     return dict(zip(tables, told, strict=True))
 
 
-async def settle(dsn: str, bus_url: str, within_s: float) -> float:
-    """Wait until every outbox is empty and every consumer has taken all there is; returns how long it took, seconds."""
-    began = time.monotonic()
+def pending(dsn: str) -> dict[UUID, set[int]]:
+    """The positions of each table's facts that are not published yet."""
+    found: dict[UUID, set[int]] = defaultdict(set)
+    with psycopg.connect(dsn) as connection:
+        for table_id, position in connection.execute(_PENDING):
+            found[table_id].add(position)
+    return found
+
+
+async def settle(dsn: str, bus_url: str, within_s: float, *, with_engines: bool) -> bool:
+    """Wait until all outboxes, that of engines too, are empty and all consumers have taken all; False if they do not."""
+    ends_at = time.monotonic() + within_s
     async with _jetstream(bus_url) as jetstream:
-        while not await _is_settled(dsn, jetstream) and time.monotonic() < began + within_s:  # noqa: ASYNC110 - seen only from outside
+        while not await _is_settled(dsn, jetstream, with_engines=with_engines):
+            if time.monotonic() > ends_at:
+                return False
             await asyncio.sleep(SETTLE_S)
-    return time.monotonic() - began
+    return True
 
 
 async def facts(bus_url: str) -> dict[UUID, list[Fact]]:
@@ -100,11 +112,17 @@ def with_audiences(pages: Sequence[Seen]) -> list[Seen]:
     return [page for page in pages if page.marks]
 
 
-async def _is_settled(dsn: str, jetstream: JetStreamContext) -> bool:
+def _is_view(mark: Mark) -> bool:
+    return bool(mark.digest) and mark.kind is not Kind.EVENT
+
+
+async def _is_settled(dsn: str, jetstream: JetStreamContext, *, with_engines: bool) -> bool:
+    if with_engines and pending(dsn):
+        return False
     with psycopg.connect(dsn) as connection:
-        ((pending,),) = connection.execute(_PENDING).fetchall()
+        ((waiting,),) = connection.execute(_OUTBOXES).fetchall()
     consumers = [info for stream in STREAMS for info in await jetstream.consumers_info(stream.name)]
-    return not pending and not any(info.num_pending or info.num_ack_pending for info in consumers)
+    return not waiting and not any(info.num_pending or info.num_ack_pending for info in consumers)
 
 
 async def _messages(bus_url: str, pattern: str) -> AsyncIterator[Msg]:

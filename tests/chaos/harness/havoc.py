@@ -19,6 +19,7 @@ class Fault(StrEnum):
     """The kinds of trouble."""
 
     KILL = "kill"
+    RESTART = "restart"
     STOP = "stop"
     RESET = "reset"
     BLACKHOLE = "blackhole"
@@ -53,6 +54,8 @@ class Targets:
         match fault:
             case Fault.KILL:
                 return [*self.processes, *self.engines, *self.servers]
+            case Fault.RESTART:
+                return [*self.processes, *self.engines]
             case Fault.STOP:
                 return [*self.processes, *self.engines, "nats"]
             case Fault.RESET | Fault.BLACKHOLE | Fault.LATENCY:
@@ -66,6 +69,7 @@ class Targets:
 # How long each lasts, seconds.
 LASTING = {
     Fault.KILL: (0.0, 2.0),
+    Fault.RESTART: (0.0, 1.0),
     Fault.STOP: (1.0, 6.0),
     Fault.RESET: (0.0, 1.5),
     Fault.BLACKHOLE: (1.0, 6.0),

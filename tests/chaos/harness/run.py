@@ -21,7 +21,7 @@ from tests.chaos.harness.checker import Violation, violations
 from tests.chaos.harness.crews import Club
 from tests.chaos.harness.evidence import Evidence, Kind, Witnessed
 from tests.chaos.harness.havoc import Fault, blows
-from tests.chaos.harness.site import TARGETS, Site
+from tests.chaos.harness.site import ENGINES, TARGETS, Site
 
 FINISH_S = 120.0
 """How long matches may go on after the healing; tables that have not ended by then must at least have moved."""
@@ -81,7 +81,7 @@ async def run(plan: Plan, folder: Path, tell: Tell) -> Report:
         havoc = Havoc(site)
         try:
             times = await _live(plan, site, club, havoc, tell)
-            evidence = await _evidence(site, club, witnessed, times.healed)
+            evidence = await _evidence(site, club, witnessed, times)
         finally:
             await club.leave()
             await bus.close()
@@ -93,6 +93,7 @@ async def run(plan: Plan, folder: Path, tell: Tell) -> Report:
 @dataclass(frozen=True, slots=True)
 class _Times:
     healed: Mapping[UUID, int]
+    settled: bool
     healed_s: float
     finished_s: float
     settled_s: float
@@ -110,27 +111,36 @@ async def _live(plan: Plan, site: Site, club: Club, havoc: Havoc, tell: Tell) ->
         await site.heal()
         healed = await asyncio.to_thread(gathering.open_tables, site.dsn)
         healed_at = time.monotonic()
+        club.desert()
         await club.finish(plan.finish_s)
         finished_at = time.monotonic()
         tell("settling")
-        settled_s = await gathering.settle(site.dsn, site.bus_url, plan.settle_s)
+        settled = await gathering.settle(site.dsn, site.bus_url, plan.settle_s, with_engines=True)
     finally:
         progress.cancel()
-    return _Times(healed, healed_at - healing, finished_at - healed_at, settled_s)
+    return _Times(healed, settled, healed_at - healing, finished_at - healed_at, time.monotonic() - finished_at)
 
 
-async def _evidence(site: Site, club: Club, witnessed: Sequence[Witnessed], healed: Mapping[UUID, int]) -> Evidence:
+async def _evidence(site: Site, club: Club, witnessed: Sequence[Witnessed], times: _Times) -> Evidence:
+    """Stop the players, then the engines, so that nothing moves any more; let the rest take what is there; look."""
     waiting = club.waiting
     await club.leave()
+    ended_at_ms = time.time_ns() // 1_000_000
+    for engine in ENGINES:
+        await site.end(engine)
+    settled = await gathering.settle(site.dsn, site.bus_url, SETTLE_S, with_engines=False)
+    seen = gathering.with_audiences(club.book.seen)
     return Evidence(
-        truths=await gathering.truths(site.dsn),
+        truths=await gathering.truths(site.dsn, seen),
         said=club.book.said,
-        seen=gathering.with_audiences(club.book.seen),
+        seen=seen,
         witnessed=witnessed,
         bus=await gathering.facts(site.bus_url),
         board=await gathering.board(site.dsn, site.bus_url),
-        healed=healed,
-        ended_at_ms=time.time_ns() // 1_000_000,
+        healed=times.healed,
+        ended_at_ms=ended_at_ms,
+        pending=gathering.pending(site.dsn),
+        settled=settled and times.settled,
         turned_away=club.book.turned_away,
         waiting=waiting,
         outcries=site.outcries(),

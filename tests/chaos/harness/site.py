@@ -56,7 +56,7 @@ SETTINGS = {
     "GOUJI_BETWEEN_MS": "10000",
     "GOUJI_GATHERING_MS": "120000",
     "GOUJI_LATE_MS": "2000",
-    "GOUJI_GRACE": "10",
+    "GOUJI_GRACE": "8",
     "GOUJI_WITNESS": "true",
     "GOUJI_PLAYER_RATE": "1000",
     "GOUJI_PLAYER_BURST": "1000",
@@ -106,6 +106,7 @@ class Site:
         self.nats = NatsServer(folder / "nats")
         self.proxies: dict[str, FaultyProxy] = {}
         self.ended: Counter[str] = Counter()
+        self.unclean: list[str] = []
         self.dsn = ""
         self._engine_module = engine_module
         self._ports = {process: free_port() for process in PROCESSES}
@@ -158,8 +159,16 @@ class Site:
         self._down.add(name)
         await asyncio.to_thread(self._thing(name).kill)
 
+    async def end(self, name: str) -> None:
+        """Ask a process to stop, as an upgrade does; one that is not gone in time, or fails, is an outcry."""
+        self._down.add(name)
+        child = self._children[name]
+        await asyncio.to_thread(child.stop, grace_s=GRACE_S)
+        if child.exit_code() != 0:
+            self.unclean.append(f"{name} stopped with exit code {child.exit_code()}")
+
     async def revive(self, name: str) -> None:
-        """Start what was killed."""
+        """Start what was killed or has ended."""
         await asyncio.to_thread(self._thing(name).start)
         self._down.discard(name)
 
@@ -191,7 +200,8 @@ class Site:
             for child in self._children
             for line in self._log(child).read_text(errors="replace").splitlines()
         )
-        return [line[:500] for line in lines if any(cry in line for cry in OUTCRIES)]
+        cries = [line[:500] for line in lines if any(cry in line for cry in OUTCRIES)]
+        return [*cries, *self.unclean]
 
     def _thing(self, name: str) -> ChildProcess | PostgresServer | NatsServer:
         servers: Mapping[str, PostgresServer | NatsServer] = {"postgres": self.postgres, "nats": self.nats}

@@ -5,18 +5,19 @@ Law: knows the owner's dsn and a table id, nothing of what ran before; called in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
 from uuid import UUID
 
 import psycopg
+from gouji.game.v1 import view_pb2
 from gouji.table.v1 import table_pb2
 
 from engine import match
 from engine.match.events import Event
 from engine.rules.events import DealEnded, TimedOut
 from engine.runtime.bus import FactMessage
-from engine.service import codec
+from engine.service import codec, wire
 from engine.service.envelopes import wire as envelopes
 from engine.service.export import export
 from engine.service.standing import Standing, Step, advanced
@@ -35,18 +36,22 @@ from engine.event where table_id = %s order by version
 """
 
 
-def truth_of(dsn: str, table_id: UUID) -> Truth:
-    """Everything that follows from a table's log. Raises `StreamNotFound`."""
+Views = Collection[tuple[str, int]]
+"""Audiences and versions."""
+
+
+def truth_of(dsn: str, table_id: UUID, views: Views) -> Truth:
+    """Everything that follows from a table's log, these views among it. Raises `StreamNotFound`."""
     with psycopg.connect(dsn) as connection:
         row = connection.execute(_HEAD, (table_id,)).fetchone()
         rows = connection.execute(_LOG, (table_id,)).fetchall()
     if row is None:
         raise StreamNotFound
     log = [Logged(StoredEvent(*fields), ends_command) for *fields, ends_command in rows]
-    return told_by(table_id, Head(*row), log)
+    return told_by(table_id, Head(*row), log, views)
 
 
-def told_by(table_id: UUID, head: Head, log: Sequence[Logged]) -> Truth:
+def told_by(table_id: UUID, head: Head, log: Sequence[Logged], views: Views = ()) -> Truth:
     """The same from rows that are at hand."""
     steps = list(_steps(log))
     entries = envelopes.facts(table_id, steps)
@@ -62,6 +67,7 @@ def told_by(table_id: UUID, head: Head, log: Sequence[Logged]) -> Truth:
         results={entry.position: result for entry in entries if (result := _result(entry)) is not None},
         timeouts=list(_timeouts(steps)),
         unfit=list(_unfit(log, steps)),
+        views={one: _view(table_id, steps, *one) for one in views if one[1] <= len(steps)},
     )
 
 
@@ -73,6 +79,22 @@ def digest_of(versioned: table_pb2.VersionedEvent) -> bytes:
 def form_of(step: Step, audience: int | None) -> bytes:
     """A digest of a step in the form for this audience."""
     return digest_of(envelopes.versioned(step, audience))
+
+
+def view_digest(view: view_pb2.View) -> bytes:
+    """A digest of a view without what is no part of the log: who is connected, and the moment of the deadline."""
+    bare = view_pb2.View()
+    bare.CopyFrom(view)
+    bare.public.deadline_at_ms = 0
+    for seat in bare.public.seats:
+        seat.connected = False
+    return sha256(bare.SerializeToString(deterministic=True)).digest()[:16]
+
+
+def _view(table_id: UUID, steps: Sequence[Step], audience: str, version: int) -> bytes:
+    state = steps[version - 1].standing.match
+    seat = None if audience == envelopes.PUBLIC else int(audience[-1])
+    return view_digest(wire.view(table_id, state, seat, version, wire.public_part(state)))
 
 
 def _steps(log: Sequence[Logged]) -> Iterator[Step]:
