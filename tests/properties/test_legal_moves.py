@@ -13,9 +13,10 @@ from engine import rules
 from engine.rules import commands as c
 from engine.rules import moves
 from engine.rules.cards import LETTERS, RANKS, Cards, cards_of, count, face, letters, parse
+from engine.rules.events import BurnFailed, TurnLost
 from engine.rules.legal_moves import Action, legal_moves
 from engine.rules.options import ActionKind
-from engine.rules.variant import Advice, IllegalPlay, Report
+from engine.rules.variant import Advice, BurnCheck, Report
 from tests.support.play import PLAIN, setups, steps
 
 Played = tuple[rules.Setup, random.Random]
@@ -46,24 +47,46 @@ def ranks_wished_for(seat: int) -> Iterator[tuple[Action, c.SeatCommand]]:
 
 
 def returns(deal: rules.Deal, seat: int) -> Iterator[tuple[Action, c.SeatCommand]]:
-    """Up to three cards of the hand, eaten ones and only 3s among them."""
+    """Up to three cards of the hand, eaten ones and only 3s among them; one where nobody returns anything."""
     held = [rank for rank in RANKS if count(deal.hands[seat], rank)]
-    for number in (1, 2, 3):
+    most = 3 if deal.phase is rules.Phase.TRIBUTE and rules.turn(deal) == seat else 1
+    for number in range(1, most + 1):
         for ranks in combinations_with_replacement(held, number):
             cards = cards_of(face(rank) for rank in ranks)
             yield Action(ActionKind.RETURN, letters(cards)), c.Return(seat, cards)
 
 
 @given(setups())
-@settings(max_examples=25)
-def test_the_list_holds_exactly_the_actions_that_are_accepted(played: Played) -> None:
+@settings(max_examples=15)
+def test_the_list_holds_exactly_the_actions_that_are_accepted_without_losing_the_turn(played: Played) -> None:
     setup, chance = played
-    setup = setup._replace(variant=replace(setup.variant, illegal_play=IllegalPlay.REJECT))
     for deal, _, _, _ in steps(setup, chance):
-        if deal.phase is rules.Phase.PLAY and chance.random() > 0.04:
+        if chance.random() > 0.03:
             continue
         for seat in range(6):
             compare(deal, seat)
+
+
+@given(setups())
+@settings(max_examples=20)
+def test_before_play_too_the_list_holds_exactly_the_actions_that_are_accepted(played: Played) -> None:
+    setup, chance = played
+    for deal, _, _, _ in steps(with_much_to_do(setup, chance), chance):
+        if deal.phase is rules.Phase.PLAY:
+            return
+        for seat in rules.waiting(deal):
+            compare(deal, seat)
+
+
+def with_much_to_do(setup: rules.Setup, chance: random.Random) -> rules.Setup:
+    """A deal in which tribute is paid and 3s and 4s may be bought or discarded."""
+    buys = chance.random() < 0.5
+    variant = replace(setup.variant, tribute=True, threes_last=buys, buy=(0, 1) if buys else ())
+    pairs = chance.sample([(payer, payee) for payer in range(6) for payee in range(6) if payer != payee], 4)
+    debts = tuple(rules.Debt(*pair, rules.DebtKind.FINISH, chance.randrange(1, 4)) for pair in pairs)
+    return setup._replace(
+        variant=replace(variant, discard=() if buys else (0, 1)), places=tuple(chance.sample(range(6), 6)), debts=debts
+    )
 
 
 def compare(deal: rules.Deal, seat: int) -> None:
@@ -79,7 +102,27 @@ def compare(deal: rules.Deal, seat: int) -> None:
 
 
 def is_accepted(deal: rules.Deal, command: c.SeatCommand) -> bool:
-    return not isinstance(rules.decide(deal, command), rules.Refused)
+    decided = rules.decide(deal, command)
+    return not isinstance(decided, rules.Refused) and not any(isinstance(event, TurnLost) for event in decided)
+
+
+@given(setups())
+@settings(max_examples=25)
+def test_what_fails_a_bluffing_burner_is_marked_and_nothing_else(played: Played) -> None:
+    setup, chance = played
+    setup = setup._replace(variant=replace(setup.variant, burn_check=BurnCheck.BLUFF))
+    for deal, _, _, _ in steps(setup, chance):
+        if deal.burn is None or (seat := rules.turn(deal)) is None:
+            continue
+        for move in legal_moves(deal, seat).moves:
+            if move.action.kind is ActionKind.LAY:
+                assert move.fails == is_failing(deal, seat, parse(move.action.cards))
+
+
+def is_failing(deal: rules.Deal, seat: int, cards: Cards) -> bool:
+    decided = rules.decide(deal, c.Lay(seat, cards))
+    assert not isinstance(decided, rules.Refused)
+    return decided[0] == BurnFailed(seat)
 
 
 @given(setups())
