@@ -103,13 +103,9 @@ async def start_engine(
     }
     doors = Doors(bus, behind)
     shards.follow((tables, deadlines, doors))
-    measures.leases.set_function(lambda: len(shards.held()))
-    measures.live_tables.set_function(lambda: len(tables))
-    measures.quarantined.set_function(lambda: len(tables.quarantined()))
     engine = Engine(shards, tables, deadlines, outbox, measures)
-    echoes = await earshot.listen()
-    life.on_stop("echoes", echoes.stop)
-    life.spawn("earshot", earshot.run())
+    _count(engine)
+    await _listen(life, earshot)
     await _run(life, engine, doors, servicer, bus)
     matches = await bus.consume(subjects.MATCHES, DURABLE, Matches(bus, clock).take)
     life.on_stop("matches", matches.stop)
@@ -151,6 +147,18 @@ def main() -> None:
         await compose(life, settings)
 
     sys.exit(run(start, grace=settings.grace))
+
+
+def _count(engine: Engine) -> None:
+    engine.measures.leases.set_function(lambda: len(engine.shards.held()))
+    engine.measures.live_tables.set_function(lambda: len(engine.tables))
+    engine.measures.quarantined.set_function(lambda: len(engine.tables.quarantined()))
+
+
+async def _listen(life: Lifecycle, earshot: Earshot) -> None:
+    echoes = await earshot.listen()
+    life.on_stop("echoes", echoes.stop)
+    life.spawn("earshot", earshot.run())
 
 
 async def _run(life: Lifecycle, engine: Engine, doors: Doors, servicer: Servicer, bus: Bus) -> None:
