@@ -68,6 +68,8 @@ def decide(match: Match, command: Command) -> Decision:
         return _ask(match, command)
     if isinstance(command, TableCommand):
         return _run(match, command)
+    if isinstance(command, penal.Disqualify) and match.players[command.seat] == NOBODY:
+        return Refused(MatchReason.NOT_SEATED)
     if match.phase is Phase.PLAYING:
         return _in_the_deal(match, command)
     return _punish(match, command)

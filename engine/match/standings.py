@@ -26,6 +26,5 @@ def with_dock(match: Match, seat: int, points: int) -> Match:
 
 def is_decided(match: Match) -> bool:
     """Whether the deals that counted make up the match, or a team has the points that end it; 0 is no such limit."""
-    limit = match.variant.match_points
-    enough = limit > 0 and max(match.even_points, match.odd_points) >= limit
-    return enough or match.counted >= match.variant.match_deals
+    deals, points = match.variant.match_deals, match.variant.match_points
+    return 0 < deals <= match.counted or 0 < points <= max(match.even_points, match.odd_points)
