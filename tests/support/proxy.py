@@ -6,8 +6,22 @@ Law: bytes only; knows no protocol.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
+
+
+@dataclass(slots=True)
+class _Link:
+    """One connection through the proxy. `is_doomed`: it is cut instead of carrying its next answer."""
+
+    client: asyncio.StreamWriter
+    server: asyncio.StreamWriter
+    is_doomed: bool = False
+
+    def cut(self) -> None:
+        self.client.transport.abort()
+        self.server.transport.abort()
 
 
 class FaultyProxy:
@@ -19,6 +33,8 @@ class FaultyProxy:
         self._pumps: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
         self._answers_lost = False
+        self._mark = b""
+        self._is_mark_delivered = False
         self._refusing = False
         self._delay_s = 0.0
         self._open = asyncio.Event()
@@ -37,6 +53,15 @@ class FaultyProxy:
     def lose_answers(self) -> None:
         """Carry what clients say, but cut the connection instead of carrying the next answer."""
         self._answers_lost = True
+
+    def cut_at(self, mark: bytes, *, is_delivered: bool) -> None:
+        """Cut the connection on which a client says this, once: before it arrives, or instead of carrying its answer."""
+        self._mark, self._is_mark_delivered = mark, is_delivered
+
+    @property
+    def has_cut(self) -> bool:
+        """Whether the mark of `cut_at` has been said."""
+        return not self._mark
 
     def delay(self, seconds: float) -> None:
         """From now on every piece takes so long, each way."""
@@ -60,6 +85,7 @@ class FaultyProxy:
         """Carry new connections again; those that were swallowed are reset."""
         self.cut()
         self._answers_lost = self._refusing = False
+        self._mark = b""
         self._delay_s = 0.0
         self._open.set()
 
@@ -87,20 +113,19 @@ class FaultyProxy:
             self._drop(client_out)
             return
         self._writers.add(server_out)
-        for reader, writer, answers in ((client_in, server_out, False), (server_in, client_out, True)):
-            pump = asyncio.create_task(self._pump(reader, writer, answers=answers))
+        link = _Link(client_out, server_out)
+        for reader, writer in ((client_in, server_out), (server_in, client_out)):
+            pump = asyncio.create_task(self._pump(reader, writer, link))
             self._pumps.add(pump)
             pump.add_done_callback(self._pumps.discard)
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, answers: bool) -> None:
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, link: _Link) -> None:
         try:
             while piece := await reader.read(65536):
                 await self._open.wait()
                 if self._delay_s:
                     await asyncio.sleep(self._delay_s)
-                if answers and self._answers_lost:
-                    self._answers_lost = False
-                    self.cut()
+                if self._is_lost(piece, link, is_answer=writer is link.client):
                     return
                 writer.write(piece)
                 await writer.drain()
@@ -108,6 +133,22 @@ class FaultyProxy:
             pass
         finally:
             self._drop(writer)
+
+    def _is_lost(self, piece: bytes, link: _Link, *, is_answer: bool) -> bool:
+        """Whether this piece is not carried; then its connection is cut."""
+        if is_answer and self._answers_lost:
+            self._answers_lost = False
+            self.cut()
+            return True
+        if not is_answer and self._mark and self._mark in piece:
+            self._mark = b""
+            link.is_doomed = True
+            is_lost = not self._is_mark_delivered
+        else:
+            is_lost = is_answer and link.is_doomed
+        if is_lost:
+            link.cut()
+        return is_lost
 
     def _drop(self, writer: asyncio.StreamWriter) -> None:
         self._writers.discard(writer)
