@@ -7,7 +7,7 @@ telling again what is there already changes nothing. What the bus holds otherwis
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
@@ -16,11 +16,12 @@ from uuid import UUID
 
 from engine.runtime import subjects
 from engine.runtime.bus import Bus, FactMessage, OutOfSequence
+from engine.runtime.gate import PREVIOUS_HASH
 from engine.runtime.outbox_relay import POSITION
 from engine.service import codec
 from engine.service.codec import UnknownEvent
 from engine.service.facts import FactEvent
-from engine.service.outbox import EVENT_ID, PREVIOUS_HASH
+from engine.service.outbox import EVENT_ID
 from engine.service.standing import Standing, Step, advanced, every_event
 from engine.store.port import GENESIS, SHARDS, Log, OutboxEntry, PendingFact, StoredEvent, StreamHead
 
@@ -98,6 +99,8 @@ class Gone(Exception):
 
 
 Report = Callable[[Finding], None]
+Waiting = frozenset[tuple[UUID, int]]
+"""Tables and positions of the facts that wait in the outbox."""
 
 
 async def facts_in_log(log: Log, head: StreamHead, facts_of: FactsOf) -> list[LoggedFact]:
@@ -146,20 +149,21 @@ class Reconciliation:
 
     async def check(self, first: UUID, heads: Sequence[StreamHead], report: Report) -> None:
         """Compare each of the tables from this id on, and look for facts of tables that the log does not have."""
-        counts = await self._bus.count_facts(subjects.FACTS)
-        waiting = await self._waiting()
+        suspects: list[StreamHead] = []
+        by_id = {head.table_id: head for head in heads}
 
-        async def look(head: StreamHead) -> Finding:
-            finding = await self._compare(head, counts, waiting)
-            if finding.verdict in SOUND or finding.verdict is Verdict.UNREADABLE:
-                return finding
-            # The table may have moved on between the one look and the other.
+        def sift(finding: Finding) -> None:
+            if finding.verdict in SOUND:
+                report(finding)
+            else:
+                suspects.append(by_id[finding.table_id])
+
+        await self._compare(heads, sift)
+        if suspects:
+            # Tables may have moved on between a look at the log and one at the bus.
             await asyncio.sleep(_SETTLE_S)
-            recounted = await self._bus.count_facts(subjects.fact(head.table_id))
-            return await self._compare(head, recounted, await self._waiting())
-
-        await self._each(heads, look, report)
-        _report_strangers(first, heads, counts, report)
+            await self._compare(suspects, report)
+        await self._report_strangers(first, by_id, report)
 
     async def rebuild(self, heads: Sequence[StreamHead], report: Report) -> None:
         """Tell again what the bus lost at the end of each table's facts, and report how each table stands then."""
@@ -170,9 +174,12 @@ class Reconciliation:
             except (UnknownEvent, Gone):
                 return Finding(head.table_id, Verdict.UNREADABLE)
             told = await self._tell(head.table_id, facts)
-            counts = await self._bus.count_facts(subjects.fact(head.table_id))
-            last = await self._bus.last_fact(subjects.fact(head.table_id))
-            return _judged(head.table_id, facts, last, counts, frozenset())._replace(told=told)
+            finding = await self._judge(head.table_id, facts, {}, frozenset())
+            if finding.verdict not in SOUND:
+                # The table may have moved on since its log was read.
+                await asyncio.sleep(_SETTLE_S)
+                finding = await self._look(head, {}, await self._waiting())
+            return finding._replace(told=told)
 
         await self._each(heads, tell, report)
 
@@ -186,17 +193,41 @@ class Reconciliation:
         for start in range(0, len(heads), _PAGE):
             await asyncio.gather(*(one(head) for head in heads[start : start + _PAGE]))
 
-    async def _compare(
-        self, head: StreamHead, counts: Mapping[str, int], waiting: frozenset[tuple[UUID, int]]
-    ) -> Finding:
+    async def _compare(self, heads: Sequence[StreamHead], report: Report) -> None:
+        counts = await self._bus.count_facts(subjects.FACTS) if heads else {}
+        waiting = await self._waiting()
+        await self._each(heads, lambda head: self._look(head, counts, waiting), report)
+
+    async def _look(self, head: StreamHead, counts: Mapping[str, int], waiting: Waiting) -> Finding:
         try:
             facts = await facts_in_log(self._store, head, self._facts_of)
         except (UnknownEvent, Gone):
             return Finding(head.table_id, Verdict.UNREADABLE)
-        last = await self._bus.last_fact(subjects.fact(head.table_id))
-        return _judged(head.table_id, facts, last, counts, waiting)
+        return await self._judge(head.table_id, facts, counts, waiting)
 
-    async def _waiting(self) -> frozenset[tuple[UUID, int]]:
+    async def _judge(
+        self, table_id: UUID, facts: Sequence[LoggedFact], counts: Mapping[str, int], waiting: Waiting
+    ) -> Finding:
+        """Hold facts against the bus. A table whose count does not fit is counted again, for `counts` may be old."""
+        subject = subjects.fact(table_id)
+        last = await self._bus.last_fact(subject)
+        if counts.get(subject, 0) != _position(last):
+            counts = await self._bus.count_facts(subject)
+        return _judged(table_id, facts, last, counts.get(subject, 0), waiting)
+
+    async def _report_strangers(self, first: UUID, known: Container[UUID], report: Report) -> None:
+        """Report tables on the bus that should be among these and are not, nor have been opened meanwhile."""
+        counts = await self._bus.count_facts(subjects.FACTS)
+        strangers = {
+            table_id: count
+            for subject, count in counts.items()
+            if (table_id := _table_of(subject)) is not None and table_id >= first and table_id not in known
+        }
+        opened = {head.table_id for head in await self.tables(min(strangers))} if strangers else set()
+        for table_id in strangers.keys() - opened:
+            report(Finding(table_id, Verdict.SURPLUS, 0, strangers[table_id]))
+
+    async def _waiting(self) -> Waiting:
         pending = await self._store.pending_facts(range(SHARDS), _PAGE)
         return frozenset((fact.table_id, fact.entry.position) for fact in pending)
 
@@ -228,15 +259,6 @@ class Reconciliation:
         )
 
 
-def _report_strangers(first: UUID, heads: Sequence[StreamHead], counts: Mapping[str, int], report: Report) -> None:
-    """Report tables on the bus that should be among these and are not."""
-    known = {head.table_id for head in heads}
-    for subject, count in counts.items():
-        table_id = _table_of(subject)
-        if table_id is not None and table_id >= first and table_id not in known:
-            report(Finding(table_id, Verdict.SURPLUS, 0, count))
-
-
 def _table_of(subject: str) -> UUID | None:
     try:
         return UUID(subject.rsplit(".", 1)[-1])
@@ -248,8 +270,8 @@ def _judged(
     table_id: UUID,
     facts: Sequence[LoggedFact],
     last: FactMessage | None,
-    counts: Mapping[str, int],
-    waiting: frozenset[tuple[UUID, int]],
+    count: int,
+    waiting: Waiting,
 ) -> Finding:
     position, due = _position(last), len(facts)
     rest = {(table_id, place) for place in range(position + 1, due + 1)}
@@ -257,7 +279,7 @@ def _judged(
         verdict = Verdict.SURPLUS
     elif not _agrees(facts, last):
         verdict = Verdict.FORK
-    elif counts.get(subjects.fact(table_id), 0) != position:
+    elif count != position:
         verdict = Verdict.HOLE
     elif rest:
         verdict = Verdict.WAITING if rest <= waiting else Verdict.MISSING

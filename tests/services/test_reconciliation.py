@@ -21,11 +21,12 @@ from engine.runtime import subjects
 from engine.runtime.bus import FactMessage
 from engine.runtime.bus_nats import NatsBus, NatsOptions
 from engine.runtime.facts_nats import counts
+from engine.runtime.gate import PREVIOUS_HASH
 from engine.runtime.outbox_relay import POSITION
 from engine.runtime.uuid7 import uuid7
 from engine.service.envelopes import wire as envelopes
-from engine.service.outbox import EVENT_ID, PREVIOUS_HASH
-from engine.service.reconciliation import Finding, Reconciliation, Verdict, facts_in_log
+from engine.service.outbox import EVENT_ID
+from engine.service.reconciliation import SOUND, Finding, Reconciliation, Verdict, facts_in_log
 from engine.store.memory import MemoryEventStore
 from engine.store.port import Append, NewEvent, StreamHead
 from services.ranking.main import new_intake
@@ -237,6 +238,25 @@ async def _standings(pool: AsyncConnectionPool) -> list[Any]:
     async with pool.connection() as connection:
         rows = await connection.execute("select * from rating order by player_id")
         return await rows.fetchall()
+
+
+async def test_tables_that_are_played_meanwhile_are_no_trouble(bench: Bench) -> None:
+    async def open_and_close() -> None:
+        for _ in range(40):
+            callers = Callers(bench.bus)
+            await callers.open_with_six()
+            await close(callers)
+
+    playing = asyncio.create_task(open_and_close())
+    verdicts: set[Verdict] = set()
+    while not playing.done():
+        verdicts |= {finding.verdict for finding in (await bench.check()).values()}
+        verdicts |= {finding.verdict for finding in (await bench.rebuild()).values()}
+    await playing
+    await bench.published()
+
+    assert verdicts <= SOUND
+    assert set((await bench.verdicts()).values()) == {Verdict.WHOLE}
 
 
 # What differs
