@@ -7,6 +7,7 @@ lease; it asks the bus and tells of trouble.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from uuid import uuid4
 
@@ -20,6 +21,8 @@ _log = structlog.get_logger(__name__)
 _PATIENCE_S = 2.0
 _AGAIN_S = 0.2
 _LISTEN_S = 1.0
+_SILENCE_S = 4.0
+"""How long echoes may fail before others are better placed."""
 
 
 class Earshot:
@@ -31,6 +34,7 @@ class Earshot:
         self._trouble = trouble
         self._calls = 0
         self._heard = 0
+        self._deaf_since: float | None = None
         self._stirred = asyncio.Condition()
 
     async def listen(self) -> Subscription:
@@ -43,12 +47,18 @@ class Earshot:
             await self.confirmed()
             await asyncio.sleep(_LISTEN_S)
 
+    def is_heard(self) -> bool:
+        """Whether echoes come back, or have failed for a little while only."""
+        return self._deaf_since is None or time.monotonic() - self._deaf_since < _SILENCE_S
+
     async def confirmed(self) -> None:
         """Return once a call made from now on has come back."""
         while not await self._echoes():
+            self._deaf_since = self._deaf_since or time.monotonic()
             self._trouble()
             _log.warning("out of earshot", subject=self._subject)
             await asyncio.sleep(_AGAIN_S)
+        self._deaf_since = None
 
     async def _echoes(self) -> bool:
         self._calls += 1

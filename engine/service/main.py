@@ -75,6 +75,7 @@ async def start_engine(
     measures = Measures(registry)
     shards = Shards(store, clock, terms.owner, terms.leases, partial(handover.tell, bus))
     earshot = Earshot(bus, shards.trouble)
+    shards.lead_only_while(earshot.is_heard)
     deadlines = Deadlines(store, clock, shards, terms.sweep_ms, earshot.confirmed)
     outbox = Outbox(store, bus, clock, shards, measures=measures, sweep_ms=terms.sweep_ms)
     show: Show = Showing(bus, measures).show

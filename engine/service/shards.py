@@ -25,6 +25,11 @@ async def _nobody() -> None:
     """There are no others."""
 
 
+def _always() -> bool:
+    """Nothing is in the way."""
+    return True
+
+
 class Follower(Protocol):
     """Something that works for the shards that are led."""
 
@@ -106,6 +111,12 @@ class Shards:
         self._bell = Bell(terms.renew_ms / 1000)
         self._next_end_ms: int | None = None
         self._round = asyncio.Lock()
+        self._owners = 1
+        self._is_heard: Callable[[], bool] = _always
+
+    def lead_only_while(self, is_heard: Callable[[], bool]) -> None:
+        """Leave the shards to other replicas, if there are any, whenever this does not hold."""
+        self._is_heard = is_heard
 
     def follow(self, followers: Sequence[Follower]) -> None:
         """Tell these, in this order, of every shard gained; in reverse order of every shard lost."""
@@ -139,6 +150,9 @@ class Shards:
             await self._keep()
 
     async def _keep(self) -> None:
+        if self._owners > 1 and not self._is_heard():
+            await self._step_aside()
+            return
         asked_at = self._clock.monotonic()
         try:
             leases = await self._store.keep_leases(self._owner, self._terms.want, self._terms.ttl_ms)
@@ -150,6 +164,7 @@ class Shards:
                 await self._lose(tuple(self._held))
             return
         self._next_end_ms = leases.next_end_ms
+        self._owners = leases.owners
         await self._settle(leases.held, asked_at)
         if leases.lost:
             await self._tell_others()
@@ -159,13 +174,23 @@ class Shards:
         self._stopping = True
         self._bell.ring()
         async with self._round:
-            await self._lose(tuple(self._held))
-            try:
-                await self._store.release_leases(self._owner)
-            except StoreUnavailable:
-                _log.warning("leases not released", owner=self._owner)
-            else:
-                await self._tell_others()
+            await self._give_up()
+
+    async def _step_aside(self) -> None:
+        """Nobody reaches this replica: others can serve its shards, until it is heard again."""
+        self._next_end_ms = None
+        if self._held:
+            _log.warning("not heard, stepping aside", owner=self._owner)
+            await self._give_up()
+
+    async def _give_up(self) -> None:
+        await self._lose(tuple(self._held))
+        try:
+            await self._store.release_leases(self._owner)
+        except StoreUnavailable:
+            _log.warning("leases not released", owner=self._owner)
+        else:
+            await self._tell_others()
 
     async def _settle(self, held: Sequence[Lease], asked_at: float) -> None:
         now = {lease.shard: lease.epoch for lease in held}

@@ -78,3 +78,28 @@ async def test_trouble_is_noticed_though_nobody_asks(link: Link) -> None:
 
     await eventually(is_noticed)
     listening.cancel()
+
+
+async def test_a_replica_counts_as_deaf_after_a_long_silence_and_not_before(
+    link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.service.earshot._LISTEN_S", 0.02)
+    monkeypatch.setattr("engine.service.earshot._AGAIN_S", 0.02)
+    monkeypatch.setattr("engine.service.earshot._SILENCE_S", 0.5)
+    earshot = Earshot(link, lambda: None)
+    await earshot.listen()
+    listening = asyncio.create_task(earshot.run())
+
+    async def is_deaf() -> bool:
+        return not earshot.is_heard()
+
+    async def is_heard() -> bool:
+        return earshot.is_heard()
+
+    link.is_down = True
+    await asyncio.sleep(0.2)
+    assert earshot.is_heard()
+    await eventually(is_deaf)
+    link.is_down = False
+    await eventually(is_heard)
+    listening.cancel()

@@ -202,3 +202,36 @@ async def test_a_replica_that_is_told_of_free_shards_takes_them_at_once() -> Non
     await eventually(partial(leads_all, survivor), within=5)
 
     keeping.cancel()
+
+
+async def test_a_replica_that_nobody_hears_leaves_its_shards_to_one_that_is_heard(
+    store: FaultyStore, clock: ManualClock
+) -> None:
+    (a, led_by_a), (b, led_by_b) = replica(store, clock, "a"), replica(store, clock, "b")
+    hears: set[str] = {"a", "b"}
+    a.lead_only_while(lambda: "a" in hears)
+    for shards in (a, b, a, b):
+        await shards.keep()
+
+    hears.remove("a")
+    await a.keep()
+    await b.keep()
+    assert led_by_a.led == set()
+    assert len(led_by_b.led) == SHARDS
+
+    hears.add("a")
+    for shards in (a, b, a):
+        await shards.keep()
+    assert len(led_by_a.led) == len(led_by_b.led) == SHARDS // 2
+
+
+async def test_a_replica_that_nobody_hears_keeps_its_shards_when_there_is_no_other(
+    store: FaultyStore, clock: ManualClock
+) -> None:
+    shards, notes = replica(store, clock, "a")
+    shards.lead_only_while(lambda: False)
+
+    await shards.keep()
+    await shards.keep()
+
+    assert len(notes.led) == SHARDS
