@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import UUID
 
-from engine.runtime.bus import Message
+from engine.runtime.bus import Message, MessageHandler
 from engine.runtime.bus_nats import NatsBus, NatsOptions
 from tests.chaos.harness import gathering
 from tests.chaos.harness.blows import Havoc
@@ -156,12 +156,12 @@ async def _progress(club: Club, havoc: Havoc, tell: Tell) -> None:
         tell(f"{at_s:.0f} s: {len(club.book.tables)} tables, {answers} answers, {blows_so_far} blows")
 
 
-def _hear(witnessed: list[Witnessed]) -> Callable[[Message], asyncio.Future[None]]:
+def _hear(witnessed: list[Witnessed]) -> MessageHandler:
     async def hear(message: Message) -> None:
         version, state = message.payload.decode().split()
         witnessed.append(Witnessed(UUID(message.subject.rsplit(".", 1)[1]), int(version), state))
 
-    return hear  # type: ignore[return-value]
+    return hear
 
 
 def _report(evidence: Evidence, times: _Times, fallen: Mapping[str, int], hit: Mapping[str, int]) -> Report:
