@@ -4,7 +4,8 @@ Law: knows no fact. A service embeds `INBOX` (gate.py) and `PARKED` in its migra
 position and fact) and an effect (SQL in the transaction that also moves the position). A source is a subject. A fact
 that can never take effect, or whose predecessors do not come, is parked with everything after it of its source: it is
 acknowledged, counted and kept; other sources go on. It gets another try when a missing predecessor arrives after all,
-or when an operator releases its source. Trouble with the database is no poison: the fact comes again.
+or when an operator releases its source. A source whose log forked stays aside until the service is filled anew. Trouble
+with the database is no poison: the fact comes again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from psycopg.rows import TupleRow, class_row
 from psycopg_pool import AsyncConnectionPool
 
 from engine.runtime.bus import FactMessage
-from engine.runtime.gate import Hole, Verdict, admit
+from engine.runtime.gate import PREVIOUS_HASH, Fork, Hole, Verdict, admit, note_fork
 
 _log = structlog.get_logger(__name__)
 
@@ -39,14 +40,21 @@ create table parked (
 """
 """The table of facts set aside, for a migration script of the consumer's schema. Position 0: unreadable."""
 
+PARKED_HASH = """
+alter table parked add column previous_hash text not null default '';
+"""
+"""What `PARKED` lacks to notice forks, for a migration script of the consumer's schema."""
+
 _PARK = """
-insert into parked (source, sequence, position, payload, complaint) values (%s, %s, %s, %s, %s)
+insert into parked (source, sequence, position, payload, previous_hash, complaint) values (%s, %s, %s, %s, %s, %s)
 on conflict (source, sequence) do update set complaint = excluded.complaint
 """
 _IS_PARKED = "select exists (select from parked where source = %s)"
-_OF_SOURCE = "select sequence, payload from parked where source = %s order by position, sequence limit %s"
+_OF_SOURCE = (
+    "select sequence, payload, previous_hash from parked where source = %s order by position, sequence limit %s"
+)
 _UNPARK = "delete from parked where source = %s and sequence = %s"
-_SOURCES = "select count(distinct source) from parked"
+_SOURCES = "select (select count(distinct source) from parked), (select count(*) from inbox where forked)"
 
 _PARKED_FACTS = """
 select source, position, complaint, parked_at from parked order by source, position, sequence limit %s
@@ -94,6 +102,7 @@ class IntakeMeasures:
         prefix = f"gouji_{service}_intake"
         self.facts = Counter(f"{prefix}_facts_total", "Facts by what became of them.", ["result"], registry=registry)
         self.parked = Gauge(f"{prefix}_parked_sources", "Sources with facts set aside: look.", registry=registry)
+        self.forked = Gauge(f"{prefix}_forked_sources", "Sources whose log was replaced: alarm.", registry=registry)
 
 
 class Intake(Generic[Fact]):
@@ -123,6 +132,8 @@ class Intake(Generic[Fact]):
             verdict = await self._apply(message)
         except Poison as poison:
             await self._park(message, str(poison))
+        except Fork as fork:
+            await self._set_aside_fork(message, fork)
         except Hole as hole:
             await self._wait_or_park(message, hole)
         except psycopg.OperationalError:
@@ -143,8 +154,9 @@ class Intake(Generic[Fact]):
         async with self._pool.connection() as connection:
             cursor = await connection.execute(_OF_SOURCE, (source, _RELEASED_AT_ONCE))
             rows = await cursor.fetchall()
-        for sequence, payload in rows:
-            released += await self._release(FactMessage(source, payload, {}, sequence, 1))
+        for sequence, payload, previous_hash in rows:
+            headers = {PREVIOUS_HASH: previous_hash}
+            released += await self._release(FactMessage(source, payload, headers, sequence, 1))
         await self.measure()
         return released
 
@@ -165,17 +177,18 @@ class Intake(Generic[Fact]):
             return await rows.fetchall()
 
     async def measure(self) -> None:
-        """Count again how many sources have facts set aside."""
+        """Count again how many sources have facts set aside, and how many have forked."""
         async with self._pool.connection() as connection:
             cursor = await connection.execute(_SOURCES)
-            (sources,) = await cursor.fetchone() or (0,)
-        self._measures.parked.set(sources)
+            parked, forked = await cursor.fetchone() or (0, 0)
+        self._measures.parked.set(parked)
+        self._measures.forked.set(forked)
 
     async def _apply(self, message: FactMessage, *, parked: bool = False) -> Verdict:
         """Make gate, effect and the end of parking one transaction."""
         arrival = self._read(message)
         async with self._pool.connection() as connection:
-            verdict = await admit(connection, message.subject, arrival.position)
+            verdict = await admit(connection, message.subject, arrival.position, _previous_hash(message))
             if verdict is Verdict.APPLY:
                 await self._effect(connection, arrival.fact)
             if parked:
@@ -188,10 +201,16 @@ class Intake(Generic[Fact]):
             raise hole
         await self._park(message, f"position {hole.position} after {hole.last}")
 
-    async def _park(self, message: FactMessage, complaint: str) -> None:
-        row = (message.subject, message.sequence, self._position(message), message.payload, complaint)
+    async def _set_aside_fork(self, message: FactMessage, fork: Fork) -> None:
         async with self._pool.connection() as connection:
-            await connection.execute(_PARK, row)
+            await note_fork(connection, fork.source)
+        _log.critical("source forked", source=fork.source, position=fork.position)
+        await self._park(message, f"fork at position {fork.position}")
+
+    async def _park(self, message: FactMessage, complaint: str) -> None:
+        place = (message.subject, message.sequence, self._position(message))
+        async with self._pool.connection() as connection:
+            await connection.execute(_PARK, (*place, message.payload, _previous_hash(message), complaint))
         _log.error("fact parked", source=message.subject, sequence=message.sequence, complaint=complaint)
         self._measures.facts.labels("parked").inc()
         await self.measure()
@@ -207,3 +226,7 @@ class Intake(Generic[Fact]):
             cursor = await connection.execute(_IS_PARKED, (source,))
             (is_parked,) = await cursor.fetchone() or (False,)
         return bool(is_parked)
+
+
+def _previous_hash(message: FactMessage) -> str:
+    return message.headers.get(PREVIOUS_HASH, "")

@@ -20,6 +20,7 @@ import structlog
 from engine.runtime.bell import Bell
 from engine.runtime.bus import Bus, BusUnavailable, OutOfSequence
 from engine.runtime.clock import Clock
+from engine.runtime.gate import PREVIOUS_HASH
 from engine.runtime.outbox_relay import POSITION
 from engine.service.measures import Measures
 from engine.service.shards import Shards
@@ -27,8 +28,6 @@ from engine.store.port import EventStore, PendingFact, StoreUnavailable, shard_o
 
 _log = structlog.get_logger(__name__)
 
-PREVIOUS_HASH = "Gouji-Previous-Hash"
-"""Header: hex hash of the event before the fact's own, so that a consumer can see a fork."""
 EVENT_ID = "Nats-Msg-Id"
 """Header: the fact's event id, as the bus sets it."""
 

@@ -10,10 +10,11 @@ from engine.runtime import subjects
 from engine.runtime.bus import BusUnavailable, OutOfSequence
 from engine.runtime.bus_memory import Broker, MemoryBus
 from engine.runtime.clock import SystemClock
+from engine.runtime.gate import PREVIOUS_HASH
 from engine.runtime.outbox_relay import POSITION
 from engine.runtime.uuid7 import uuid7
 from engine.service.measures import Measures
-from engine.service.outbox import EVENT_ID, PREVIOUS_HASH, Outbox
+from engine.service.outbox import EVENT_ID, Outbox
 from engine.service.shards import LeaseTerms, Shards
 from engine.store.memory import MemoryEventStore
 from engine.store.port import Append, NewEvent, OutboxEntry

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 from uuid import uuid4
 
@@ -14,7 +15,8 @@ from gouji.ranking.v1 import facts_pb2 as rating_facts
 from prometheus_client import CollectorRegistry
 from psycopg_pool import AsyncConnectionPool
 
-from engine.runtime.gate import Hole
+from engine.runtime.bus import FactMessage
+from engine.runtime.gate import PREVIOUS_HASH, Hole
 from engine.runtime.intake import Intake, IntakeMeasures
 from services.ranking import wire
 from services.ranking.board import Board, RatingNotFound
@@ -136,6 +138,32 @@ async def test_a_released_table_counts_what_it_missed(ranking_pool: AsyncConnect
         await broken.take(type(fact)(fact.subject, fact.payload, {}, fact.sequence, deliveries=3))
 
     assert await intake_on(ranking_pool).release(table.subject) == 2
+    assert (await Board(ranking_pool).find("ann")).standing.deals == 2
+
+
+async def test_a_forked_table_raises_the_alarm_and_counts_no_more_while_others_do(
+    ranking_pool: AsyncConnectionPool,
+) -> None:
+    registry = CollectorRegistry()
+    intake = intake_on(ranking_pool, registry)
+    table, other, sequence = Table(uuid4(), SIX), Table(uuid4(), SIX), count(1)
+
+    def told(fact: facts_pb2.Fact, previous_hash: str) -> FactMessage:
+        return replace(delivered(fact, sequence=next(sequence)), headers={PREVIOUS_HASH: previous_hash})
+
+    first = table.deal([0, 1, 2, 3, 4, 5])
+    await intake.take(told(first, "aa"))
+    await intake.take(told(first, "aa"))
+    assert registry.get_sample_value("gouji_ranking_intake_forked_sources") in {None, 0}
+
+    await intake.take(told(first, "bb"))
+    await intake.take(told(table.deal([0, 1, 2, 3, 4, 5]), "cc"))
+    await intake.take(told(other.deal([0, 1, 2, 3, 4, 5]), "dd"))
+
+    assert (await Board(ranking_pool).find("ann")).standing.deals == 2
+    assert registry.get_sample_value("gouji_ranking_intake_forked_sources") == 1
+    assert [(fact.source, fact.position) for fact in await intake.parked()] == [(table.subject, 1), (table.subject, 2)]
+    assert await intake.release(table.subject) == 0
     assert (await Board(ranking_pool).find("ann")).standing.deals == 2
 
 

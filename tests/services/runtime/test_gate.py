@@ -9,31 +9,53 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from engine.runtime.gate import INBOX, Hole, Verdict, admit, judge
+from engine.runtime.gate import FORKS, INBOX, Fork, Hole, Seen, Verdict, admit, judge, note_fork
 
 
 @pytest.mark.parametrize(("last", "position"), [(0, 1), (6, 7)])
 def test_the_next_fact_is_applied(last: int, position: int) -> None:
-    assert judge("table", last, position) is Verdict.APPLY
+    assert judge("table", Seen(last), position) is Verdict.APPLY
 
 
 @pytest.mark.parametrize(("last", "position"), [(1, 1), (7, 3)])
 def test_a_fact_from_before_is_a_duplicate(last: int, position: int) -> None:
-    assert judge("table", last, position) is Verdict.DUPLICATE
+    assert judge("table", Seen(last), position) is Verdict.DUPLICATE
 
 
 @pytest.mark.parametrize(("last", "position"), [(0, 2), (7, 9)])
 def test_a_fact_from_beyond_the_next_leaves_a_hole(last: int, position: int) -> None:
     with pytest.raises(Hole) as hole:
-        judge("table", last, position)
+        judge("table", Seen(last), position)
 
     assert (hole.value.source, hole.value.last, hole.value.position) == ("table", last, position)
+
+
+def test_the_newest_position_with_another_hash_before_it_is_a_fork() -> None:
+    with pytest.raises(Fork) as fork:
+        judge("table", Seen(7, "aa"), 7, "bb")
+
+    assert (fork.value.source, fork.value.position) == ("table", 7)
+
+
+@pytest.mark.parametrize(
+    ("seen", "position", "previous_hash"),
+    [(Seen(7, "aa"), 7, "aa"), (Seen(7, "aa"), 7, ""), (Seen(7), 7, "bb"), (Seen(7, "aa"), 6, "bb")],
+)
+def test_what_tells_of_no_other_hash_is_a_duplicate(seen: Seen, position: int, previous_hash: str) -> None:
+    assert judge("table", seen, position, previous_hash) is Verdict.DUPLICATE
+
+
+@pytest.mark.parametrize("position", [8, 9])
+def test_nothing_new_of_a_forked_source_takes_effect(position: int) -> None:
+    with pytest.raises(Fork):
+        judge("table", Seen(7, "aa", forked=True), position, "cc")
 
 
 @pytest.fixture
 async def dsn(database: str) -> str:
     async with await AsyncConnection.connect(database) as connection:
         await connection.execute(INBOX.encode())
+        await connection.execute(FORKS.encode())
         await connection.execute("create table effect (source text, position bigint)")
     return database
 
@@ -90,3 +112,17 @@ async def test_an_effect_that_fails_leaves_the_position_where_it_was(dsn: str) -
 
     assert await apply(dsn, "one", 1) is Verdict.APPLY
     assert await effects(dsn, "one") == [1]
+
+
+async def test_a_fork_is_seen_by_the_hash_that_was_kept_and_stays(dsn: str) -> None:
+    async with await AsyncConnection.connect(dsn) as connection:
+        await admit(connection, "one", 1, "aa")
+        await admit(connection, "two", 1, "aa")
+    async with await AsyncConnection.connect(dsn) as connection:
+        with pytest.raises(Fork):
+            await admit(connection, "one", 1, "bb")
+        await note_fork(connection, "one")
+
+    with pytest.raises(Fork):
+        await apply(dsn, "one", 2)
+    assert await apply(dsn, "two", 2) is Verdict.APPLY
