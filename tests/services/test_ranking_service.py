@@ -15,16 +15,24 @@ from gouji.engine.v1.facts_pb2 import Fact
 from gouji.ranking.v1 import facts_pb2
 from gouji.ranking.v1 import ranking_pb2 as pb
 from gouji.ranking.v1 import ranking_pb2_grpc as rpc
+from nats import connect
+from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
 from deploy.local.nats_server import NatsServer
 from engine.runtime import postgres, subjects
 from engine.runtime.bus_nats import NatsBus, NatsOptions
-from services.ranking.main import compose, rebuild_ratings, start_over
+from engine.runtime.intake import Intake
+from engine.runtime.lifecycle import Lifecycle
+from engine.runtime.streams import stream_of
+from services.ranking.board import Board, RatingNotFound
+from services.ranking.journal import Entry
+from services.ranking.main import compose, rebuild_ratings, start_over, start_ranking
 from services.ranking.settings import RankingSettings
 from tests.fixtures.facts import Table
 from tests.fixtures.processes import PUBLIC_KEY, StartFailed, bearer, dialled, running
 from tests.fixtures.schemas import as_service, migrated
+from tests.support.engine_bench import eventually
 
 if TYPE_CHECKING:
     Stub = rpc.RankingServiceAsyncStub
@@ -181,6 +189,68 @@ async def test_facts_told_twice_and_out_of_order_count_once(stubs: Sequence[Stub
 
     await asyncio.sleep(0.5)
     assert (await rating(stubs[0], "a")).deals == 3
+
+
+async def test_a_fact_that_the_bus_lost_holds_up_its_table_alone_and_counts_once_when_told_again(
+    dsn: str, nats: str, nats_url: str, bus: NatsBus
+) -> None:
+    broken, whole = Table(uuid4(), SIX), Table(uuid4(), tuple("ghijkl"))
+    facts = [broken.opened(), *(broken.deal([0, 1, 2, 3, 4, 5]) for _ in range(3)), broken.finished()]
+    await tell(bus, facts)
+    await lose(nats_url, facts[2])
+    await tell(bus, [whole.opened(), whole.deal([0, 1, 2, 3, 4, 5]), whole.finished()])
+    life, registry = Lifecycle(), CollectorRegistry()
+
+    def parked_sources() -> float | None:
+        return registry.get_sample_value("gouji_ranking_intake_parked_sources")
+
+    async with postgres.pool(dsn, "ranking") as pool:
+        ranking_bus = await NatsBus.connect(NatsOptions((nats,), pause=0.1))
+        settings = settings_for(dsn, nats).model_copy(update={"ranking_patience": 2})
+        ranking = await start_ranking(life, pool, ranking_bus, settings, registry)
+        await counted(ranking.board, "g", deals=1, matches=1)
+        await counted(ranking.board, "a", deals=1)
+        await eventually(lambda: len_is(ranking.intake, 2))
+        assert parked_sources() == 1
+
+        await tell(bus, [facts[2]], again=True)
+        await counted(ranking.board, "a", deals=3, matches=1)
+        await tell(bus, facts, again=True)
+        await tell(bus, [whole.closed()])
+        await asyncio.sleep(0.5)
+
+        standing = (await ranking.board.find("a")).standing
+        assert (standing.deals, standing.matches, parked_sources()) == (3, 1, 0)
+        await life._stop_all()
+        await ranking_bus.close()
+
+
+async def lose(nats_url: str, fact: Fact) -> None:
+    """Delete a fact from the stream, as if it had never got there."""
+    connection = await connect(nats_url)
+    stream = stream_of(subjects.FACTS).name
+    last = await connection.jetstream().get_last_msg(stream, f"gouji.fact.{fact.table_id}")
+    assert last.seq is not None
+    behind = Fact.FromString(last.data or b"").position - fact.position
+    assert await connection.jetstream().delete_msg(stream, last.seq - behind)
+    await connection.close()
+
+
+async def counted(board: Board, player_id: str, *, deals: int, matches: int = 0) -> None:
+    """Wait until exactly so much is counted."""
+
+    async def is_counted() -> bool:
+        try:
+            standing = (await board.find(player_id)).standing
+        except RatingNotFound:
+            return False
+        return (standing.deals, standing.matches) == (deals, matches)
+
+    await eventually(is_counted, within=20)
+
+
+async def len_is(intake: Intake[Entry], parked: int) -> bool:
+    return len(await intake.parked()) == parked
 
 
 async def test_the_live_ratings_of_two_replicas_equal_a_rebuild(dsn: str, stubs: Sequence[Stub], bus: NatsBus) -> None:
