@@ -279,32 +279,29 @@ def form(event: table.Event, audience: int | None) -> event_pb2.Event:
     return event_pb2.Event() if shown is None else event_pb2.Event(**{name_of(shown): to_message(shown)})
 
 
-def public_part(match: Match, deadline_at_ms: int = 0) -> view_pb2.PublicView:
-    """What everybody is shown of a table; build it once for all audiences of a version."""
+def public_part(match: Match, deadline_at_ms: int = 0) -> bytes:
+    """What everybody is shown of a table, as the bytes of a `PublicView`; build it once for all audiences of a version."""
     shown = view_pb2.PublicView() if match.deal is None else to_message(rules.public_view(match.deal))
-    shown.MergeFrom(
-        view_pb2.PublicView(
-            phase=view_pb2.TablePhase.Value(f"TABLE_PHASE_{match.phase.name}"),
-            variant=_variant_message(match.variant),
-            seating=variant_pb2.Seating.Value(f"SEATING_{match.seating.name}"),
-            deal=match.deal_number,
-            deadline_at_ms=deadline_at_ms,
-            commitment="" if match.started is None else match.started.commitment,
-            next_commitment=match.commitment,
-            even_points=match.even_points,
-            odd_points=match.odd_points,
-            counted=match.counted,
-        )
-    )
+    shown.phase = view_pb2.TablePhase.Value(f"TABLE_PHASE_{match.phase.name}")
+    shown.variant.MergeFromString(_variant_bytes(match.variant))
+    shown.seating = variant_pb2.Seating.Value(f"SEATING_{match.seating.name}")
+    shown.deal = match.deal_number
+    shown.deadline_at_ms = deadline_at_ms
+    shown.commitment = "" if match.started is None else match.started.commitment
+    shown.next_commitment = match.commitment
+    shown.even_points = match.even_points
+    shown.odd_points = match.odd_points
+    shown.counted = match.counted
     _show_players(match, shown)
-    return shown
+    part: bytes = shown.SerializeToString()
+    return part
 
 
 @lru_cache(maxsize=256)
-def _variant_message(variant: Variant) -> variant_pb2.Variant:
-    """The same few variants are shown again and again; whoever gets the message copies it."""
-    message: variant_pb2.Variant = to_message(variant)
-    return message
+def _variant_bytes(variant: Variant) -> bytes:
+    """The same few variants are shown again and again."""
+    written: bytes = to_message(variant).SerializeToString()
+    return written
 
 
 def _show_players(match: Match, shown: view_pb2.PublicView) -> None:
@@ -316,11 +313,23 @@ def _show_players(match: Match, shown: view_pb2.PublicView) -> None:
         place.points = match.points[seat]
 
 
-def view(
-    table_id: UUID, match: Match, audience: int | None, version: int, public: view_pb2.PublicView
-) -> view_pb2.View:
+def view(table_id: UUID, match: Match, audience: int | None, version: int, public: bytes) -> view_pb2.View:
     """A table at one version for a seat or for the public (`None`), around the public part of that version."""
-    return view_pb2.View(table_id=str(table_id), version=version, public=public, private=_private_part(match, audience))
+    shown = view_pb2.View()
+    fill_view(shown, table_id, match, audience, version=version, public=public)
+    return shown
+
+
+def fill_view(
+    shown: view_pb2.View, table_id: UUID, match: Match, audience: int | None, *, version: int, public: bytes
+) -> None:
+    """Make this `view` where it belongs, for a message that is put into another is copied."""
+    shown.table_id = str(table_id)
+    shown.version = version
+    shown.public.MergeFromString(public)
+    private = _private_part(match, audience)
+    if private is not None:
+        shown.private.CopyFrom(private)
 
 
 def _private_part(match: Match, audience: int | None) -> view_pb2.PrivateView | None:

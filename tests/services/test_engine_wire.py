@@ -260,7 +260,7 @@ def test_a_view_before_the_first_deal_shows_seats_and_readiness() -> None:
     opened.accepts(table.OpenTable(VARIANTS["shandong"], players=PLAYERS))
     opened.accepts(table.SetReady("cem", ready=True))
 
-    public = wire.public_part(opened.match, 1234)
+    public = view_pb2.PublicView.FromString(wire.public_part(opened.match, 1234))
 
     assert public.phase == view_pb2.TABLE_PHASE_GATHERING
     assert [seat.player_id for seat in public.seats] == list(PLAYERS)
@@ -280,14 +280,14 @@ def test_a_seats_view_has_a_private_part_and_a_spectators_has_not() -> None:
     assert seat.private.seat == 3
     assert len(seat.private.hand) >= 36
     assert not spectator.HasField("private")
-    assert seat.public == spectator.public == public
+    assert seat.public == spectator.public == view_pb2.PublicView.FromString(public)
     assert (seat.table_id, seat.version) == (str(TABLE_ID), 9)
 
 
 def test_the_public_part_names_no_hidden_card() -> None:
     playing = LoggedTable.seated()
 
-    public = wire.public_part(playing.match)
+    public = view_pb2.PublicView.FromString(wire.public_part(playing.match))
 
     assert all(not seat.HasField("hand") for seat in public.seats)
 

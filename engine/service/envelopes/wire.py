@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from gouji.engine.v1 import engine_pb2, facts_pb2
-from gouji.game.v1 import event_pb2, view_pb2
+from gouji.game.v1 import event_pb2
 from gouji.table.v1 import table_pb2
 
 from engine.match import Match
@@ -30,14 +30,13 @@ def audience_name(seat: int | None) -> str:
     return PUBLIC if seat is None else f"seat{seat}"
 
 
-def live(table_id: UUID, steps: Sequence[Step], audience: int | None, public: view_pb2.PublicView) -> bytes:
+def live(table_id: UUID, steps: Sequence[Step], audience: int | None, public: bytes) -> bytes:
     """A live update for this audience: its form of these steps, and its view after the last."""
     last = steps[-1].standing
-    update = table_pb2.Update(
-        events=[versioned(step, audience) for step in steps],
-        view=wire.view(table_id, last.match, audience, last.version, public),
-    )
-    return engine_pb2.LiveUpdate(update=update).SerializeToString()
+    message = engine_pb2.LiveUpdate()
+    message.update.events.extend(versioned(step, audience) for step in steps)
+    wire.fill_view(message.update.view, table_id, last.match, audience, version=last.version, public=public)
+    return message.SerializeToString()
 
 
 def versioned(step: Step, audience: int | None) -> table_pb2.VersionedEvent:
