@@ -20,7 +20,7 @@ BEAT_S = 4.0
 """How often a replica with players at a table tells its peers."""
 
 SILENCE_S = 3 * BEAT_S
-"""After how long without a notice a replica's players count as gone."""
+"""After how long without a notice a replica's players count as gone; also to itself, for its notices come back to it."""
 
 MOST_PEERS = 256
 """Replicas remembered per table; beyond that newcomers wait until one falls silent."""
@@ -52,6 +52,7 @@ class Presence:
     _here: Counter[str] = field(default_factory=Counter)
     _peers: dict[str, _Peer] = field(default_factory=dict)
     _beat_at: float = 0.0
+    _unheard_since: float | None = None
 
     async def enter(self, player_id: str, now: float, arrival: Arrival | None = None) -> None:
         """A stream of this player's own seat begins here; `arrival` if it is to end his older ones elsewhere."""
@@ -69,6 +70,7 @@ class Presence:
     async def tell(self, now: float, arrival: Arrival | None = None) -> None:
         """Send the peers a notice; one that is lost is made good by the next beat."""
         self._beat_at = now + BEAT_S
+        self._unheard_since = now if self._unheard_since is None else self._unheard_since
         try:
             await self.publish(notice_bytes(Notice(self.replica, frozenset(self._here), arrival)))
         except BusUnavailable:
@@ -81,7 +83,10 @@ class Presence:
         except Unreadable:
             _log.warning("presence_unreadable")
             return
-        if notice.replica == self.replica or not self._note(notice, now):
+        if notice.replica == self.replica:
+            self._unheard_since = None
+            return
+        if not self._note(notice, now):
             return
         if notice.arrival is not None and (newer := self.arrived(notice.arrival)):
             await self.tell(now, newer)
@@ -103,8 +108,12 @@ class Presence:
             del self._peers[name]
         if silent:
             self._recount()
-        if self._here and now >= self._beat_at:
+        if (self._here or self._unheard_since is not None) and now >= self._beat_at:
             await self.tell(now)
+
+    def is_cut_off(self, now: float) -> bool:
+        """Whether this replica's own notices have not come back to it for so long that it hears nothing of the table."""
+        return self._unheard_since is not None and now - self._unheard_since > SILENCE_S
 
     def _recount(self) -> None:
         connected = frozenset(self._here).union(*(peer.players for peer in self._peers.values()))

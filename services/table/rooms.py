@@ -16,7 +16,7 @@ from engine.runtime.bus import Bus, Message, Subscription
 from services.table.feeds import Feed, Viewer, role_changed
 from services.table.history import NOBODY, Asker, Historian, source
 from services.table.presence import Presence
-from services.table.streams import Place, Stream, superseded
+from services.table.streams import Place, Stream, cut_off, superseded
 from services.table.wire import PUBLIC, Arrival, Connected, Page, Sight
 
 QUIET_S = 5.0
@@ -94,6 +94,8 @@ class Room:
     async def tick(self, now: float) -> None:
         """Look for feeds that lag behind what was known a tick ago, and for a silence that may be a lost message."""
         await self.presence.tick(now)
+        if self.presence.is_cut_off(now):
+            self._send_away()
         for feed in self._feeds.values():
             feed.expect(self._newest)
         newest = max((self._told, *(feed.version for feed in self._feeds.values())))
@@ -102,6 +104,11 @@ class Room:
         elif now - self._stirred_at > QUIET_S and self._feeds:
             self._stirred_at = now
             next(iter(self._feeds.values())).look()
+
+    def _send_away(self) -> None:
+        """Nothing of the table is heard here: let clients look for a replica that hears it."""
+        for stream in self.streams:
+            stream.end(cut_off())
 
     async def _feed(self, viewer: Viewer, sight: Sight) -> Feed:
         await self._listen_to_peers()

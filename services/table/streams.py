@@ -35,6 +35,11 @@ def superseded() -> Aborted:
     return Aborted("A newer stream of yours plays at this table.", reason="SUPERSEDED")
 
 
+def cut_off() -> Unavailable:
+    """Tell a client that nothing new can reach it here."""
+    return Unavailable("This replica does not hear the table: resume elsewhere.", reason="CUT_OFF")
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Whose stream it is, in which form it is written, and how its own past is fetched."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from gouji.engine.v1 import engine_pb2
 from prometheus_client import CollectorRegistry
 
 from engine.runtime import subjects
-from engine.runtime.bus import Message
+from engine.runtime.bus import BusUnavailable, Message
 from engine.runtime.bus_memory import Broker, MemoryBus
 from engine.runtime.faults import Aborted, Busy, NotFound, NotYourSeat, Unavailable
 from engine.runtime.uuid7 import uuid7
@@ -24,6 +24,17 @@ from tests.support.scripted_engine import ScriptedEngine
 from tests.support.viewer import until, viewing
 
 HASTY = Patience(longest=0.4, attempt=0.2, first_pause=0.005, longest_pause=0.02)
+
+
+class Link(MemoryBus):
+    """A bus that cannot be reached now and then."""
+
+    is_down = False
+
+    async def publish(self, subject: str, payload: bytes, *, headers: Mapping[str, str] | None = None) -> None:
+        if self.is_down:
+            raise BusUnavailable
+        await super().publish(subject, payload, headers=headers)
 
 
 @dataclass
@@ -397,6 +408,32 @@ async def test_players_of_a_silent_replica_are_offline_within_the_bound(
 
 async def _silent(_: bytes) -> None:
     """Drop what would be told."""
+
+
+async def test_a_replica_that_is_cut_off_from_the_bus_sends_its_streams_away_and_the_others_do_not(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(presence, "SILENCE_S", 0.8)
+    monkeypatch.setattr(presence, "BEAT_S", 0.15)
+    link = Link(house.broker)
+    lonely = Watchers(link, EngineClient(link, HASTY), Measures(CollectorRegistry()))
+    caring = asyncio.create_task(lonely.run())
+    await house.engine.happen(1)
+
+    async with (
+        viewing(lonely, house.table_id, "anna", is_play=True) as anna,
+        viewing(lonely, house.table_id, "nobody") as spectator,
+        viewing(house.watchers, house.table_id, "boris", is_play=True) as boris,
+    ):
+        await asyncio.sleep(1.5)
+        assert not any(viewer.fault for viewer in (anna, spectator, boris))
+        link.is_down = True
+        await until(lambda: anna.fault is not None and spectator.fault is not None)
+
+    assert isinstance(anna.fault, Unavailable)
+    assert anna.fault.reason == "CUT_OFF"
+    assert boris.fault is None
+    caring.cancel()
 
 
 async def test_a_stopping_replica_sends_its_streams_away_and_takes_no_more(
