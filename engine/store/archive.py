@@ -268,7 +268,7 @@ def _fill(file: BinaryIO, day: date, streams: Iterable[ArchivedStream]) -> Heade
 
 def _member(lines: Iterable[object]) -> bytes:
     text = "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
-    return gzip.compress(text.encode("ascii"), mtime=0)
+    return gzip.compress(text.encode("ascii"), compresslevel=6, mtime=0)
 
 
 def _lines(member: bytes) -> Iterator[str]:

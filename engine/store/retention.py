@@ -161,7 +161,7 @@ def _streams(connection: Connection, day: date) -> Iterator[ArchivedStream]:
 def _events(connection: Connection, day: date, table_id: UUID) -> Iterator[ArchivedEvent]:
     statement = _of_day(_EVENTS, day)
     wanted = {"shard": shard_of(table_id), "table_id": table_id, "after_version": 0, "limit": MAX_READ}
-    while rows := connection.execute(statement, wanted).fetchall():
+    while rows := connection.execute(statement, wanted, binary=True).fetchall():
         for *event, ends_command in rows:
             yield ArchivedEvent(StoredEvent(*event), ends_command)
         wanted["after_version"] = rows[-1][1]
