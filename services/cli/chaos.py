@@ -25,6 +25,7 @@ def chaos(  # noqa: PLR0917 - the options of one command
     tables: Annotated[int, typer.Option(help="Tables that are played at at once.", min=1, max=200)] = 8,
     seed: Annotated[int, typer.Option(help="The same seed gives the same blows.")] = 1,
     faults: Annotated[str, typer.Option(help="Which kinds of trouble, comma-separated.")] = ALL,
+    nodes: Annotated[int, typer.Option(help="Servers of NATS: 1, or 3 as a cluster.")] = 1,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the folder with logs and data behind.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -33,9 +34,11 @@ def chaos(  # noqa: PLR0917 - the options of one command
     Clients keep their own records; when all is healed these are compared with the log, the bus and the ratings. Exit 1
     when anything was lost, doubled, shown too early or left stuck.
     """
+    if nodes not in {1, 3}:
+        fail("--nodes takes 1 or 3", code=2)
     harness = _harness()
     kinds = _kinds(faults, harness.havoc.Fault)
-    plan = harness.run.Plan(seconds=minutes * 60, tables=tables, seed=seed, faults=kinds)
+    plan = harness.run.Plan(seconds=minutes * 60, tables=tables, seed=seed, faults=kinds, nodes=nodes)
     report, folder = _run(harness, plan)
     if as_json:
         print_json(harness.summary.as_json(report))

@@ -139,8 +139,8 @@ async def _messages(bus_url: str, pattern: str) -> AsyncIterator[Msg]:
 
 
 @asynccontextmanager
-async def _jetstream(url: str) -> AsyncIterator[JetStreamContext]:
-    connection = await nats.connect(url)
+async def _jetstream(bus_url: str) -> AsyncIterator[JetStreamContext]:
+    connection = await nats.connect(bus_url.split(","))
     try:
         yield connection.jetstream()
     finally:

@@ -44,7 +44,7 @@ class Targets:
     """What can be hit: processes by name, links by name, and which of each are engines and databases."""
 
     processes: Sequence[str]
-    servers: Sequence[str]
+    buses: Sequence[str]
     links: Sequence[str]
     database_links: Sequence[str]
     engines: Sequence[str]
@@ -53,11 +53,11 @@ class Targets:
         """Where a fault may fall; engines twice as often as others, for the log is theirs."""
         match fault:
             case Fault.KILL:
-                return [*self.processes, *self.engines, *self.servers]
+                return [*self.processes, *self.engines, *self.buses, "postgres"]
             case Fault.RESTART:
                 return [*self.processes, *self.engines]
             case Fault.STOP:
-                return [*self.processes, *self.engines, "nats"]
+                return [*self.processes, *self.engines, *self.buses]
             case Fault.RESET | Fault.BLACKHOLE | Fault.LATENCY:
                 return self.links
             case Fault.SLOWDB:
@@ -72,7 +72,7 @@ LASTING = {
     Fault.RESTART: (0.0, 1.0),
     Fault.STOP: (1.0, 6.0),
     Fault.RESET: (0.0, 1.5),
-    Fault.BLACKHOLE: (1.0, 6.0),
+    Fault.BLACKHOLE: (1.0, 15.0),
     Fault.LATENCY: (2.0, 8.0),
     Fault.SLOWDB: (0.5, 4.0),
     Fault.CLOCK: (2.0, 10.0),

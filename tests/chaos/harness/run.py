@@ -21,7 +21,7 @@ from tests.chaos.harness.checker import Violation, violations
 from tests.chaos.harness.crews import Club
 from tests.chaos.harness.evidence import Evidence, Kind, Witnessed
 from tests.chaos.harness.havoc import Fault, blows
-from tests.chaos.harness.site import ENGINES, TARGETS, Site
+from tests.chaos.harness.site import ENGINES, Site
 
 FINISH_S = 120.0
 """How long matches may go on after the healing; tables that have not ended by then must at least have moved."""
@@ -32,7 +32,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked for. `engine_module`: another engine than the house's own, to see that its faults are caught."""
+    """What is asked for. `nodes`: of NATS, one or three. `engine_module`: another engine than the house's own, to see that its faults are caught."""
 
     seconds: float
     tables: int
@@ -41,6 +41,7 @@ class Plan:
     finish_s: float = FINISH_S
     settle_s: float = SETTLE_S
     engine_module: str = ""
+    nodes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +73,11 @@ async def run(plan: Plan, folder: Path, tell: Tell) -> Report:
     """Run it. Raises `ServerFailed` when the installation does not start or does not come back."""
     began = time.monotonic()
     engine = plan.engine_module or ("tests.chaos.harness.engine" if Fault.CLOCK in plan.faults else "")
-    async with Site(folder, engine) as site:
+    async with Site(folder, engine, nodes=plan.nodes) as site:
         tell("starting")
         await site.start()
         club, witnessed = Club(site, plan.seed), list[Witnessed]()
-        bus = await NatsBus.connect(NatsOptions((site.bus_url,), name="chaos"))
+        bus = await NatsBus.connect(NatsOptions(tuple(site.bus_url.split(",")), name="chaos"))
         await bus.subscribe("gouji.witness.*", _hear(witnessed))
         havoc = Havoc(site)
         try:
@@ -104,7 +105,7 @@ async def _live(plan: Plan, site: Site, club: Club, havoc: Havoc, tell: Tell) ->
     club.come(plan.tables)
     progress = asyncio.create_task(_progress(club, havoc, tell))
     try:
-        await havoc.wreak(blows(plan.seed, plan.seconds, plan.faults, TARGETS))
+        await havoc.wreak(blows(plan.seed, plan.seconds, plan.faults, site.targets))
         healing = time.monotonic()
         tell("healing")
         club.late.set()

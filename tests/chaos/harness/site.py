@@ -30,6 +30,7 @@ from deploy.local.postgres_server import PostgresServer
 from deploy.local.process import LOOPBACK, ChildProcess, free_port
 from engine.runtime.clock import SystemClock
 from engine.runtime.identity import Minter, Role
+from tests.chaos.harness.cluster import cluster
 from tests.chaos.harness.havoc import Targets
 from tests.support.proxy import FaultyProxy
 
@@ -37,13 +38,14 @@ ENGINES = ("engine1", "engine2")
 TABLES = ("table1", "table2")
 OTHERS = ("matchmaking", "ranking")
 PROCESSES = (*ENGINES, *TABLES, *OTHERS)
-SERVERS = ("postgres", "nats")
 WITH_DATABASE = (*ENGINES, *OTHERS)
 CLIENTS = "clients"
 
 READY_S = 90.0
 WATCH_S = 0.3
 GRACE_S = 15.0
+CLEAN = (0, -signal.SIGTERM)
+"""How a process ends that was asked to: by itself, or at once when it had not begun yet."""
 HOUR_MS = 3_600_000
 OUTCRIES = ("quarantined", "critical", "never retrieved", "facts parked", "nats: encountered error")
 
@@ -80,18 +82,29 @@ class Link:
         return f"{self.here}>{self.there}"
 
 
-LINKS = (
-    *(Link(process, "nats") for process in PROCESSES),
-    *(Link(process, "postgres") for process in WITH_DATABASE),
-    *(Link(CLIENTS, service) for service in (*TABLES, "matchmaking")),
-)
-TARGETS = Targets(
-    processes=PROCESSES,
-    servers=SERVERS,
-    links=[link.name for link in LINKS],
-    database_links=[link.name for link in LINKS if link.there == "postgres"],
-    engines=ENGINES,
-)
+def links(buses: Sequence[str]) -> list[Link]:
+    """Every link of an installation with these servers of NATS."""
+    return [
+        *(Link(process, bus) for process in PROCESSES for bus in buses),
+        *(Link(process, "postgres") for process in WITH_DATABASE),
+        *(Link(CLIENTS, service) for service in (*TABLES, "matchmaking")),
+    ]
+
+
+def targets(buses: Sequence[str]) -> Targets:
+    """What can be hit of it."""
+    names = [link.name for link in links(buses)]
+    return Targets(
+        processes=PROCESSES,
+        buses=buses,
+        links=names,
+        database_links=[name for name in names if name.endswith(">postgres")],
+        engines=ENGINES,
+    )
+
+
+TARGETS = targets(("nats",))
+"""What can be hit where there is one NATS."""
 
 
 class Site:
@@ -100,17 +113,18 @@ class Site:
     `ended`: how often each process ended by itself; `dsn`: the database as its owner, past every proxy.
     """
 
-    def __init__(self, folder: Path, engine_module: str = "") -> None:
+    def __init__(self, folder: Path, engine_module: str = "", *, nodes: int = 1) -> None:
         self.folder = folder
         self.postgres = PostgresServer(folder / "postgres")
-        self.nats = NatsServer(folder / "nats")
+        self.buses = {"nats": NatsServer(folder / "nats")} if nodes == 1 else cluster(folder)
+        self.targets = targets(tuple(self.buses))
         self.proxies: dict[str, FaultyProxy] = {}
         self.ended: Counter[str] = Counter()
         self.unclean: list[str] = []
         self.dsn = ""
         self._engine_module = engine_module
         self._ports = {process: free_port() for process in PROCESSES}
-        self._installation = Installation.of(folder, self.postgres, self.nats, {}, SETTINGS)
+        self._installation = Installation.of(folder, self.postgres, next(iter(self.buses.values())), {}, SETTINGS)
         self._children: dict[str, ChildProcess] = {}
         self._down: set[str] = set()
         self._minter = Minter(token_key(folder), "gouji", SystemClock())
@@ -131,8 +145,8 @@ class Site:
 
     @property
     def bus_url(self) -> str:
-        """The bus as its operator, past every proxy."""
-        return self.nats.url()
+        """The bus as its operator, past every proxy: a comma between servers."""
+        return ",".join(bus.url() for bus in self.buses.values())
 
     def token(self, player: str) -> str:
         """A player's token."""
@@ -140,12 +154,12 @@ class Site:
 
     def address(self, service: str) -> str:
         """Where clients reach a service."""
-        return f"{LOOPBACK}:{self.proxies[Link(CLIENTS, service).name].port}"
+        return f"{LOOPBACK}:{self._way(CLIENTS, service)}"
 
     async def start(self) -> None:
         """Start everything and wait until it serves. Raises `ServerFailed`."""
         await asyncio.to_thread(self._start_servers)
-        for link in LINKS:
+        for link in links(tuple(self.buses)):
             proxy = FaultyProxy(self._port(link.there))
             self.proxies[link.name] = await self._context.enter_async_context(proxy)
         for process in PROCESSES:
@@ -164,7 +178,7 @@ class Site:
         self._down.add(name)
         child = self._children[name]
         await asyncio.to_thread(child.stop, grace_s=GRACE_S)
-        if child.exit_code() != 0:
+        if child.exit_code() not in CLEAN:
             self.unclean.append(f"{name} stopped with exit code {child.exit_code()}")
 
     async def revive(self, name: str) -> None:
@@ -204,11 +218,14 @@ class Site:
         return [*cries, *self.unclean]
 
     def _thing(self, name: str) -> ChildProcess | PostgresServer | NatsServer:
-        servers: Mapping[str, PostgresServer | NatsServer] = {"postgres": self.postgres, "nats": self.nats}
-        return servers.get(name) or self._children[name]
+        return self._servers.get(name) or self._children[name]
+
+    @property
+    def _servers(self) -> Mapping[str, PostgresServer | NatsServer]:
+        return {"postgres": self.postgres, **self.buses}
 
     def _port(self, name: str) -> int:
-        return {"postgres": self.postgres.port, "nats": self.nats.port}.get(name) or self._ports[name]
+        return self._servers[name].port if name in self._servers else self._ports[name]
 
     def _log(self, process: str) -> Path:
         return self.folder / f"{process}.jsonl"
@@ -217,8 +234,8 @@ class Site:
         return self.folder / f"{engine}.clock"
 
     def _start_servers(self) -> None:
-        self.postgres.start()
-        self.nats.start()
+        for server in self._servers.values():
+            server.start()
         self.dsn = self._installation.database()
         schemas.migrate(self.dsn)
         schemas.let_in(self.dsn, self._installation.database_passwords)
@@ -227,14 +244,19 @@ class Site:
         service = process.rstrip("12")
         environment = self._installation.settings_of(service) | {
             "GOUJI_GRPC_PORT": str(self._ports[process]),
-            "GOUJI_NATS_SERVERS": f"nats://{LOOPBACK}:{self.proxies[f'{process}>nats'].port}",
+            "GOUJI_NATS_SERVERS": ",".join(f"nats://{LOOPBACK}:{self._way(process, bus)}" for bus in self.buses),
+            "GOUJI_NATS_REPLICAS": str(len(self.buses)),
         }
         if process in WITH_DATABASE:
-            port = self.proxies[f"{process}>postgres"].port
-            environment["GOUJI_POSTGRES_DSN"] = make_conninfo(environment["GOUJI_POSTGRES_DSN"], port=port)
+            way = self._way(process, "postgres")
+            environment["GOUJI_POSTGRES_DSN"] = make_conninfo(environment["GOUJI_POSTGRES_DSN"], port=way)
         if process in ENGINES:
             environment["GOUJI_CHAOS_CLOCK"] = str(self._clock(process))
         return ChildProcess(self._command(service), self._log(process), env=environment, ends_with_us=True)
+
+    def _way(self, here: str, there: str) -> int:
+        """The port of the proxy on a link."""
+        return self.proxies[Link(here, there).name].port
 
     def _command(self, service: str) -> Sequence[str]:
         if service == "engine" and self._engine_module:
@@ -263,5 +285,5 @@ class Site:
             child.ask_to_stop()
         for child in self._children.values():
             child.wait(GRACE_S)
-        self.nats.stop()
-        self.postgres.stop()
+        for server in self._servers.values():
+            server.stop()
