@@ -21,8 +21,6 @@ from services.matchmaking.tickets import State, Ticket
 
 _log = structlog.get_logger(__name__)
 
-_GOING = "This replica is going: watch again."
-
 
 class _Watched:
     """A ticket that somebody watches, as it was last seen. Nothing comes after an end."""
@@ -53,7 +51,7 @@ class _Watched:
         """Wait until the ticket is in another state than this one. Raises `Unavailable` when this replica goes."""
         while self._seen is None or self._seen.state is state:
             if self._going:
-                raise Unavailable(_GOING)
+                raise _draining()
             await self._told.wait()
         return self._seen
 
@@ -128,7 +126,7 @@ class Watches:
     @contextmanager
     def _watching(self, ticket_id: UUID) -> Iterator[_Watched]:
         if self._going:
-            raise Unavailable(_GOING)
+            raise _draining()
         watched = self._watched.get(ticket_id) or _Watched()
         if len(self) >= self._most or watched.watches >= self._most_each:
             raise Busy("Too many watches.")
@@ -145,3 +143,7 @@ class Watches:
         watched.watches -= 1
         if not watched.watches:
             del self._watched[ticket_id]
+
+
+def _draining() -> Unavailable:
+    return Unavailable("This replica is stopping: watch again elsewhere.", reason="DRAINING")

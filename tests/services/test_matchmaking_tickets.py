@@ -343,7 +343,7 @@ async def test_a_replica_that_goes_sends_its_watchers_away(replica: Replica) -> 
 
         await replica.watches.close()
 
-        with pytest.raises(Unavailable):
-            await next_change
-        with pytest.raises(Unavailable):
-            await anext(replica.office.watch("ann", ticket.ticket_id))
+        for change in (next_change, anext(replica.office.watch("ann", ticket.ticket_id))):
+            with pytest.raises(Unavailable) as ended:
+                await change
+            assert ended.value.reason == "DRAINING"
