@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count as count_up
 from random import Random
 
 from engine import rules
@@ -19,8 +20,15 @@ _TRIES = 12
 
 def play_out(played: LoggedTable, seed: object) -> None:
     """Play the running deal to its end, carelessly; who finds nothing runs out of time."""
+    play_some(played, seed, None)
+
+
+def play_some(played: LoggedTable, seed: object, most: int | None) -> None:
+    """As `play_out`, for so many moves at most."""
     chance = Random(str(seed))
-    while played.match.phase.value == "playing":
+    for _ in count_up() if most is None else range(most):
+        if played.match.phase.value != "playing":
+            return
         deal = played.match.deal
         assert deal is not None
         seat = chance.choice(rules.waiting(deal))
