@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.harness.checker import Law
-from tests.chaos.harness.havoc import Fault, blows
+from tests.chaos.harness.havoc import Blow, Fault, blows
 from tests.chaos.harness.run import Plan, Report, run
 from tests.chaos.harness.site import TARGETS
 
@@ -45,7 +45,8 @@ async def test_an_engine_that_answers_before_it_stores_and_publishes_twice_is_fo
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GOUJI_SABOTAGE", "hasty careless")
-    plan = Plan(seconds=8, tables=2, seed=3, faults=[Fault.KILL], finish_s=5, settle_s=1, engine_module=SABOTAGED)
+    kills = [Blow(5 + 2 * number, Fault.KILL, f"engine{1 + number % 2}", 0.5, 0.0) for number in range(6)]
+    plan = Plan(seconds=17, tables=4, seed=3, blows=kills, finish_s=3, settle_s=1, engine_module=SABOTAGED)
 
     report = await run_in(folder, plan)
 

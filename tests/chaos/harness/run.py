@@ -20,7 +20,7 @@ from tests.chaos.harness.blows import Havoc
 from tests.chaos.harness.checker import Violation, violations
 from tests.chaos.harness.crews import Club
 from tests.chaos.harness.evidence import Evidence, Kind, Witnessed
-from tests.chaos.harness.havoc import Fault, blows
+from tests.chaos.harness.havoc import Blow, Fault, blows
 from tests.chaos.harness.site import ENGINES, Site
 
 FINISH_S = 120.0
@@ -32,7 +32,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked for. `nodes`: of NATS, one or three. `engine_module`: another engine than the house's own, to see that its faults are caught."""
+    """What is asked for. `nodes`: of NATS, one or three. `blows`: these instead of drawn ones. `engine_module`: another engine than the house's own, to see that its faults are caught."""
 
     seconds: float
     tables: int
@@ -42,6 +42,7 @@ class Plan:
     settle_s: float = SETTLE_S
     engine_module: str = ""
     nodes: int = 1
+    blows: Sequence[Blow] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,8 @@ async def _live(plan: Plan, site: Site, club: Club, havoc: Havoc, tell: Tell) ->
     club.come(plan.tables)
     progress = asyncio.create_task(_progress(club, havoc, tell))
     try:
-        await havoc.wreak(blows(plan.seed, plan.seconds, plan.faults, site.targets))
+        drawn = blows(plan.seed, plan.seconds, plan.faults, site.targets)
+        await havoc.wreak(drawn if plan.blows is None else plan.blows)
         healing = time.monotonic()
         tell("healing")
         club.late.set()

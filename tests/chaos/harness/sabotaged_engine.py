@@ -19,7 +19,7 @@ from engine.store.port import Append, Appended, EventStore
 from tests.chaos.harness.engine import Around, live
 from tests.support.faulty_store import FaultyStore
 
-HASTY_S = 0.3
+HASTY_S = 0.5
 """How much later an action is stored than it is acknowledged."""
 
 
