@@ -95,15 +95,16 @@ async def load(stack: Stack, tables: int) -> tuple[Tally, dict[str, float], floa
     minter = Minter(token_key(stack.folder), "gouji", SystemClock())
     tally = Tally()
     async with AsyncExitStack() as channels:
-        playing: list[asyncio.Task[None]] = []
-        for number in range(tables):
-            channel = grpc.aio.insecure_channel(
-                stack.addresses["table"], options=[("grpc.use_local_subchannel_pool", 1)]
-            )
+        own = [("grpc.use_local_subchannel_pool", 1)]
+        dialled = [grpc.aio.insecure_channel(stack.addresses["table"], options=own) for _ in range(tables)]
+        for channel in dialled:
             channels.push_async_callback(channel.close)
-            playing += await open_table(minter, channel, number, tally)
+        opened = await asyncio.gather(
+            *(open_table(minter, channel, number, tally) for number, channel in enumerate(dialled))
+        )
+        playing = [player for players in opened for player in players]
         await asyncio.sleep(WARM_S)
-        tally.__init__()  # type: ignore[misc]  # what came before is not measured
+        tally.clear()
         before, began = used(stack), time.perf_counter()
         await asyncio.sleep(MEASURED_S)
         seconds, after = time.perf_counter() - began, used(stack)

@@ -30,6 +30,10 @@ class Tally:
     frames: int = 0
     frame_bytes: int = 0
 
+    def clear(self) -> None:
+        """Forget what came before."""
+        self.waits, self.refused, self.faults, self.frames, self.frame_bytes = [], 0, [], 0, 0
+
 
 class CheapPlayer:
     """One seat's player on a stream of its own."""
