@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,9 +52,15 @@ def eventually(holds: Callable[[], bool], within_s: float = READY_S) -> bool:
 
 @pytest.fixture(scope="module")
 def house() -> Iterator[House]:
+    with running() as house:
+        yield house
+
+
+@contextmanager
+def running(*switches: str) -> Iterator[House]:
     folder = Path(tempfile.mkdtemp(prefix="gouji-up-"))
     folder.chmod(0o755)
-    command = [*GOUJI, "up", "--data", str(folder), "--port", str(free_port()), "--json"]
+    command = [*GOUJI, "up", "--data", str(folder), "--port", str(free_port()), "--json", *switches]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         addresses = json.loads(process.stdout.readline())
@@ -90,6 +97,18 @@ def test_it_heals_when_a_service_is_killed(house: House) -> None:
 
     assert eventually(lambda: not house.serves(), within_s=10)
     assert eventually(house.serves)
+
+
+@pytest.mark.timeout(180)
+def test_table_service_and_engine_may_be_one_process() -> None:
+    with running("--together") as house:
+        assert house.serves()
+        assert house.addresses["engine"] == house.addresses["table"]
+        lines = {pid: command_line(pid) for pid in processes()}
+        ours = [line for pid, line in lines.items() if " serve " in line and parent(pid) == house.process.pid]
+        served = {line.split(" serve ")[1].split()[0] for line in ours}
+
+    assert served == {"together", "matchmaking", "ranking"}
 
 
 def processes() -> Iterator[int]:
