@@ -48,6 +48,8 @@ def quarantine(shard: int) -> str:
 
 FREE_SHARDS = "gouji.engine.shards.free"
 """Live, empty: between engine replicas, that shards have been given up."""
+
+
 def echo(replica: str) -> str:
     """Live, a number as text: from an engine replica to itself."""
     return f"gouji.engine.echo.{replica}"

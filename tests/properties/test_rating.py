@@ -72,7 +72,7 @@ def test_a_newcomer_shows_a_thousand() -> None:
 
 
 def test_a_hundred_thousand_deals_inflate_nothing_and_find_the_strong() -> None:
-    chance = Random(20261130)  # noqa: S311 - a season to replay, not a secret
+    chance = Random(20261130)
     strength = [chance.gauss(MU, 6) for _ in range(600)]
     skills = [Skill() for _ in strength]
 
