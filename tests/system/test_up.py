@@ -2,14 +2,16 @@
 
 import json
 import os
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +19,7 @@ import pytest
 
 from deploy.local.environment import SERVICES
 from deploy.local.health import state_of
-from deploy.local.process import command_line, free_port
+from deploy.local.process import LOOPBACK, command_line
 
 READY_S = 60.0
 GOUJI = [sys.executable, "-m", "services.cli"]
@@ -60,7 +62,7 @@ def house() -> Iterator[House]:
 def running(*switches: str) -> Iterator[House]:
     folder = Path(tempfile.mkdtemp(prefix="gouji-up-"))
     folder.chmod(0o755)
-    command = [*GOUJI, "up", "--data", str(folder), "--port", str(free_port()), "--json", *switches]
+    command = [*GOUJI, "up", "--data", str(folder), "--port", str(four_free_ports()), "--json", *switches]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         addresses = json.loads(process.stdout.readline())
@@ -109,6 +111,19 @@ def test_table_service_and_engine_may_be_one_process() -> None:
         served = {line.split(" serve ")[1].split()[0] for line in ours}
 
     assert served == {"together", "matchmaking", "ranking"}
+
+
+def four_free_ports() -> int:
+    """The first of four free ports in a row, where the system takes none for outgoing connections."""
+    while True:
+        first = random.randrange(20_000, 30_000)
+        with ExitStack() as probes:
+            try:
+                for port in range(first, first + 4):
+                    probes.enter_context(socket.create_server((LOOPBACK, port)))
+            except OSError:
+                continue
+        return first
 
 
 def processes() -> Iterator[int]:
