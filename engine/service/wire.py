@@ -33,7 +33,6 @@ UNSEATED = 0
 
 _MOST_SETS = 54
 _LONGEST_TEXT = 256
-_MOST_DEALS = 100
 _LONGEST_CONTRIBUTION = 64
 _MOST_POINTS = 1000
 
@@ -95,8 +94,6 @@ def _variant(request: engine_pb2.OpenTable) -> Variant:
         if not written:
             raise MalformedRequest("A switch is written name=value.")
         overrides[name] = value
-    if request.deals > _MOST_DEALS:
-        raise MalformedRequest("A match has at most 100 deals.")
     if request.deals:
         overrides["match_deals"] = str(request.deals)
     try:

@@ -30,7 +30,6 @@ _FAULTS: dict[int, Callable[[str], faults.Fault]] = {
     engine.FAULT_NOT_YOUR_SEAT: faults.NotYourSeat,
     engine.FAULT_MALFORMED: faults.MalformedRequest,
     engine.FAULT_BUSY: faults.Busy,
-    engine.FAULT_NOT_YET: faults.FailedPrecondition,
     engine.FAULT_NOT_YET: lambda detail: faults.FailedPrecondition(detail, reason="NOT_YET"),
     engine.FAULT_QUARANTINED: lambda detail: faults.FailedPrecondition(detail, reason="QUARANTINED"),
 }

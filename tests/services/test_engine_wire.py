@@ -56,7 +56,7 @@ def test_a_table_is_opened_with_a_variant_and_its_switches() -> None:
         engine_pb2.OpenTable(variant_key="shandong", switches=["chaos_after"]),
         engine_pb2.OpenTable(variant_key="shandong", switches=["chaos_after=often"]),
         engine_pb2.OpenTable(variant_key="shandong", switches=["weather=fine"]),
-        engine_pb2.OpenTable(variant_key="shandong", deals=101),
+        engine_pb2.OpenTable(variant_key="shandong", deals=1001),
         engine_pb2.OpenTable(variant_key="shandong", seating=UNKNOWN_SEATING),
     ],
 )
