@@ -4,6 +4,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 UV_VERSION := 0.13.9
 DATA ?=
+# Tests mostly wait for servers and deadlines: two workers on two cores halve the time, more would make deadlines slip.
+WORKERS ?= 2
 
 BOOTSTRAP := .uv-bootstrap
 UV := $(BOOTSTRAP)/bin/uv
@@ -29,7 +31,7 @@ up: $(SYNC_STAMP) ## start a whole installation here; make up DATA=folder to say
 	$(BIN)/gouji up $(if $(DATA),--data $(DATA))
 
 test: $(SYNC_STAMP) ## run every test but the benchmarks
-	$(BIN)/pytest --ignore=tests/bench
+	$(BIN)/pytest --ignore=tests/bench --numprocesses=$(WORKERS) --dist=loadfile -p no:benchmark
 
 check: $(SYNC_STAMP) ## everything that can be said without running the tests
 	$(BIN)/ruff format --check
@@ -50,7 +52,7 @@ bench: $(SYNC_STAMP) ## run the benchmarks
 	$(BIN)/pytest tests/bench
 
 lock: $(UV_STAMP) ## resolve the dependencies again, always from the public index
-	$(UV) lock --default-index https://pypi.org/simple
+	$(UV) lock --no-config
 
 # pip alone is enough, even where Python comes without venv; the stamp names the version, so a new one replaces the old.
 $(UV_STAMP):
