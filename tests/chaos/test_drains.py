@@ -72,17 +72,32 @@ class Queueing:
         return str((await stub.CreateTicket(request, metadata=metadata, timeout=5)).ticket.ticket_id)
 
 
-async def reason_of_end(site: Site, table_id: UUID) -> str:
-    """Watch a table at the first table service until the stream ends, and tell the reason it gives."""
-    async with grpc.aio.insecure_channel(site.address("table1"), options=[("grpc.enable_retries", 0)]) as channel:
-        stub: tables.TableServiceAsyncStub = tables.TableServiceStub(channel)
-        metadata = (("authorization", f"Bearer {site.token('onlooker')}"),)
-        try:
-            async for _ in stub.Watch(table_pb2.WatchRequest(table_id=str(table_id)), metadata=metadata):
-                pass
-        except grpc.aio.AioRpcError as error:
-            return str(fault_of(error))
-        return "in peace"
+class Onlooker:
+    """Watches a table at the first table service until the stream ends, and tells the reason it gives."""
+
+    def __init__(self, site: Site, table_id: UUID) -> None:
+        self._site = site
+        self._table_id = str(table_id)
+        self.sees = asyncio.Event()
+
+    async def reason_of_end(self) -> str:
+        """The reason of a stream that has shown something; one that never did, with engines changing, is tried again."""
+        while True:
+            reason = await self._watch()
+            if self.sees.is_set():
+                return reason
+
+    async def _watch(self) -> str:
+        address, options = self._site.address("table1"), [("grpc.enable_retries", 0)]
+        async with grpc.aio.insecure_channel(address, options=options) as channel:
+            stub: tables.TableServiceAsyncStub = tables.TableServiceStub(channel)
+            metadata = (("authorization", f"Bearer {self._site.token('onlooker')}"),)
+            try:
+                async for _ in stub.Watch(table_pb2.WatchRequest(table_id=self._table_id), metadata=metadata):
+                    self.sees.set()
+            except grpc.aio.AioRpcError as error:
+                return str(fault_of(error))
+            return "in peace"
 
 
 async def drain(site: Site, name: str) -> float:
@@ -125,8 +140,9 @@ async def test_each_service_told_to_stop_on_a_slow_database_ends_in_its_grace_an
 
     took_s = {"engine1": await drain(site, "engine1")}
     newest = max(gathering.open_tables(site.dsn))
-    watching = asyncio.create_task(reason_of_end(site, newest))
-    await asyncio.sleep(1)
+    onlooker = Onlooker(site, newest)
+    watching = asyncio.create_task(onlooker.reason_of_end())
+    await asyncio.wait_for(onlooker.sees.wait(), 30)
     took_s |= {name: await drain(site, name) for name in ("table1", *OTHERS)}
 
     print("\ndrained:", {name: f"{seconds:.1f} s" for name, seconds in took_s.items()})  # noqa: T201 - to be read
