@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from gouji.engine.v1 import engine_pb2 as engine
@@ -164,7 +164,8 @@ async def test_a_match_that_runs_is_refused_and_runs_on(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table_id", "fault"), [(str(uuid4()), engine.FAULT_NOT_FOUND), ("no id", engine.FAULT_MALFORMED)]
+    ("table_id", "fault"),
+    [("2bd9518e-6321-4ca0-b764-78c8ef529725", engine.FAULT_NOT_FOUND), ("no id", engine.FAULT_MALFORMED)],
 )
 async def test_there_is_no_rematch_of_what_never_was(
     bench: Bench, table_id: str, fault: engine.Fault.ValueType
