@@ -64,6 +64,9 @@ _UNREACHABLE = (
 )
 
 
+_NOT_JUST_NOW = (nats.js.errors.ServiceUnavailableError, nats.js.errors.ServerError, nats.errors.TimeoutError)
+
+
 @dataclass(frozen=True, slots=True)
 class NatsOptions:
     """How to connect. Times are in seconds; `pause` is that before a fact whose handler raised comes again."""
@@ -299,11 +302,11 @@ class NatsBus:
                 await self._client.close()
 
     async def _lay_streams_at_last(self) -> None:
-        """Lay out the streams; a server that has only just started gets time."""
+        """Lay out the streams; a server that has only just started, or cannot store just now, gets time."""
         while True:
             try:
                 return await self._lay_streams()
-            except (nats.js.errors.ServiceUnavailableError, nats.errors.TimeoutError):
+            except _NOT_JUST_NOW:
                 await asyncio.sleep(0.25)
 
     async def _lay_streams(self) -> None:

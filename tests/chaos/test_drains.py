@@ -86,6 +86,7 @@ class Onlooker:
             reason = await self._watch()
             if self.sees.is_set():
                 return reason
+            await asyncio.sleep(0.5)
 
     async def _watch(self) -> str:
         address, options = self._site.address("table1"), [("grpc.enable_retries", 0)]
@@ -139,10 +140,9 @@ async def test_each_service_told_to_stop_on_a_slow_database_ends_in_its_grace_an
         site.proxies[link].delay(SLOW_S)
 
     took_s = {"engine1": await drain(site, "engine1")}
-    newest = max(gathering.open_tables(site.dsn))
-    onlooker = Onlooker(site, newest)
+    onlooker = Onlooker(site, club.book.said[-1].table_id)
     watching = asyncio.create_task(onlooker.reason_of_end())
-    await asyncio.wait_for(onlooker.sees.wait(), 30)
+    await asyncio.wait_for(onlooker.sees.wait(), 60)
     took_s |= {name: await drain(site, name) for name in ("table1", *OTHERS)}
 
     print("\ndrained:", {name: f"{seconds:.1f} s" for name, seconds in took_s.items()})  # noqa: T201 - to be read

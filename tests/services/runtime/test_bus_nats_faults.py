@@ -9,12 +9,15 @@ from contextlib import suppress
 
 import nats
 import pytest
+from nats.js import JetStreamContext
+from nats.js.errors import ServerError
 from prometheus_client import CollectorRegistry
 
 from deploy.local.nats_server import NatsServer
 from engine.runtime import subjects
 from engine.runtime.bus import BusUnavailable, FactMessage, Message, NoResponders, OutOfSequence, RequestTimedOut
 from engine.runtime.bus_nats import NatsBus, NatsOptions
+from engine.runtime.facts_nats import lay_streams
 from tests.support.proxy import FaultyProxy
 
 SOON = 15.0
@@ -274,3 +277,21 @@ async def test_who_leaves_while_he_subscribes_neither_breaks_the_connection_nor_
     assert heard == [b"to who has stayed"]
     assert registry.get_sample_value("gouji_bus_errors_total") == 0
     assert registry.get_sample_value("gouji_bus_disconnects_total") == 0
+
+
+async def test_a_server_that_cannot_make_a_stream_just_now_is_asked_again(
+    nats_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = [ServerError(code=500, err_code=10049, description="error creating store for stream")]
+
+    async def lay(jetstream: JetStreamContext, replicas: int) -> None:
+        if refusals:
+            raise refusals.pop()
+        await lay_streams(jetstream, replicas)
+
+    monkeypatch.setattr("engine.runtime.bus_nats.lay_streams", lay)
+    bus = await NatsBus.connect(NatsOptions((nats_url,)))
+
+    assert refusals == []
+    assert await bus.publish_fact("gouji.fact.late", b"told", event_id="late", expected_sequence=0) == 1
+    await bus.close()
