@@ -321,6 +321,7 @@ class Table:
 
     def _forget(self) -> None:
         self._held = None
+        self._answers.clear()
         self._recent.clear()
         self._house.measures.doubts.inc()
 

@@ -27,6 +27,8 @@ READY = Choice("READY")
 
 PASSING = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "BUSY", "RATE_LIMITED", "DRAINING", "NOT_YET"})
 """Faults that pass: the same command is sent again after a pause, on the same stream."""
+WENT_BACK = "WENT_BACK"
+"""Why a stream ended when the log has lost what it had shown."""
 
 
 class Line(Protocol):
@@ -96,6 +98,11 @@ class Player:
         self.sight = received.sight or self.sight
         return self._next()
 
+    def begin_anew(self) -> None:
+        """Forget what was seen and settled: the log has lost it."""
+        self.version = self._settled_at = 0
+        self.sight = self.wish = None
+
     def _heard(self, answer: Answer) -> Wish | None:
         if self.wish is None or answer.command_id != self.wish.command_id:
             return None
@@ -148,6 +155,8 @@ async def play_match(table: Table, table_id: str, seat: int | None = None, *, se
             await _play_on(table, table_id, player)
         except TryAgain as broken:
             _log.info("stream_lost", table_id=table_id, reason=str(broken), version=player.version)
+            if str(broken) == WENT_BACK:
+                player.begin_anew()
         if player.sight is not None and player.sight.phase in OVER:
             return player.sight
         if player.version > reached:

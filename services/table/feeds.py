@@ -76,13 +76,17 @@ def role_changed(version: int) -> Aborted:
 
 
 class Feed:
-    """One audience's updates. `version` is the newest that its streams can be sent, `views` counts changes of view alone."""
+    """One audience's updates. `version` is the newest that its streams can be sent, `views` counts changes of view alone.
+
+    `is_ahead`: the engine's log is behind what was shown here, so the database has lost its end.
+    """
 
     def __init__(self, viewer: Viewer, source: Source, sight: Sight, connected: Callable[[], Connected]) -> None:
         self.viewer = viewer
         self.sight = sight
         self.version = sight.version
         self.views = 0
+        self.is_ahead = False
         self.heard = sight.version
         self._source = source
         self._connected = connected
@@ -197,13 +201,15 @@ class Feed:
 
     async def _fill_once(self) -> bool:
         """Fetch one page; say whether more is missing."""
+        known = self.version
         try:
-            page = await self._source(self.version)
+            page = await self._source(known)
         except (Unavailable, DeadlineExceeded, Busy):
             await asyncio.sleep(PAUSE_S)
             return True
         if page.audience != self.viewer.audience:
             raise role_changed(self.version)
+        self.is_ahead = page.sight.version < known
         if page.passage is not None and page.passage.first == self.version + 1:
             self._append(page.passage)
         if page.complete:

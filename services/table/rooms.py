@@ -13,10 +13,11 @@ from uuid import UUID
 
 from engine.runtime import subjects
 from engine.runtime.bus import Bus, Message, Subscription
+from engine.runtime.faults import Fault
 from services.table.feeds import Feed, Viewer, role_changed
 from services.table.history import NOBODY, Asker, Historian, source
 from services.table.presence import Presence
-from services.table.streams import Place, Stream, cut_off, superseded
+from services.table.streams import Place, Stream, cut_off, superseded, went_back
 from services.table.wire import PUBLIC, Arrival, Connected, Page, Sight
 
 QUIET_S = 5.0
@@ -95,7 +96,9 @@ class Room:
         """Look for feeds that lag behind what was known a tick ago, and for a silence that may be a lost message."""
         await self.presence.tick(now)
         if self.presence.is_cut_off(now):
-            self._send_away()
+            self._send_away(cut_off())
+        if any(feed.is_ahead for feed in self._feeds.values()):
+            await self._begin_anew()
         for feed in self._feeds.values():
             feed.expect(self._newest)
         newest = max((self._told, *(feed.version for feed in self._feeds.values())))
@@ -105,10 +108,17 @@ class Room:
             self._stirred_at = now
             next(iter(self._feeds.values())).look()
 
-    def _send_away(self) -> None:
-        """Nothing of the table is heard here: let clients look for a replica that hears it."""
+    def _send_away(self, why: Fault) -> None:
         for stream in self.streams:
-            stream.end(cut_off())
+            stream.end(why)
+
+    async def _begin_anew(self) -> None:
+        """Forget a table whose log has lost its end, for everything here may be of what is no more."""
+        async with self._lock:
+            for feed in tuple(self._feeds.values()):
+                await self._close(feed)
+        self._told = self._newest = 0
+        self._send_away(went_back())
 
     async def _feed(self, viewer: Viewer, sight: Sight) -> Feed:
         await self._listen_to_peers()

@@ -40,6 +40,11 @@ def cut_off() -> Unavailable:
     return Unavailable("This replica does not hear the table: resume elsewhere.", reason="CUT_OFF")
 
 
+def went_back() -> Unavailable:
+    """Tell a client that the log has lost what it was shown, so that it begins anew, with a snapshot."""
+    return Unavailable("The table's log has lost its end: begin anew.", reason="WENT_BACK")
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Whose stream it is, in which form it is written, and how its own past is fetched."""

@@ -234,6 +234,15 @@ async def test_an_old_view_is_not_acted_on_after_an_answer() -> None:
     assert len(table.sent) == 1
 
 
+async def test_a_player_of_a_log_that_went_back_begins_anew() -> None:
+    table = await played(
+        [seen(LEAD), "9", TryAgain("WENT_BACK")], [seen(replace(LEAD, version=5)), "6", News(6), seen(OVER)]
+    )
+
+    assert table.joined_after == [0, 0]
+    assert len(table.sent) == 2
+
+
 async def test_a_view_behind_the_events_is_not_acted_on() -> None:
     two = offered(Option("LAY", ("4", "5")))
     table = await played([seen(two), News(9), "NOT_YOUR_TURN", seen(OVER)])

@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from copy import deepcopy
 from uuid import uuid4
 
 import pytest
@@ -192,6 +193,25 @@ async def test_a_table_that_another_writer_moved_is_taken_up_again(bench: Bench,
     answer = accepted(await dealt.act(player, action))
 
     assert answer == await bench.versions(dealt)
+
+
+async def test_a_log_that_lost_what_was_acknowledged_is_what_the_table_is_from_then_on(
+    bench: Bench, dealt: Callers
+) -> None:
+    copy, command_id = deepcopy(bench.store.inner), uuid4()
+    player, action = await _turn(dealt)
+    accepted(await dealt.act(player, action, command_id))
+    await dealt.play(3)
+    bench.store.inner = copy
+
+    other, its_action = await _turn(dealt)
+    await dealt.act(other, its_action)
+    again = accepted(await dealt.act(player, action, command_id))
+
+    stored = await bench.store.inner.find_command(dealt.table_id, command_id)
+    assert stored is not None
+    assert again == stored.version
+    assert await dealt.play(5) == 5
 
 
 async def test_a_flood_is_told_to_back_off_and_the_table_lives_on(bench: Bench, dealt: Callers) -> None:

@@ -100,10 +100,35 @@ async def test_who_comes_back_at_any_version_gets_exactly_what_was_missed(house:
     assert "snapshot" not in zoe.kinds
 
 
-async def test_who_knows_more_than_the_log_gets_a_snapshot(house: House) -> None:
+async def test_who_knows_more_than_the_log_gets_a_snapshot_and_then_every_event(house: House) -> None:
     async with viewing(house.watchers, house.table_id, "zoe", after=99) as zoe:
-        assert zoe.kinds[0] == "snapshot"
-        assert zoe.views[0].version == 1
+        await house.engine.happen(2)
+        await until(lambda: len(zoe.marks) == 2)
+
+    assert zoe.kinds[0] == "snapshot"
+    assert zoe.views[0].version == 1
+    assert zoe.marks == marks("public", 2, 3)
+
+
+async def test_who_watches_a_log_that_loses_its_end_is_told_and_begins_anew(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.table.rooms.QUIET_S", 0.3)
+    await house.engine.happen(9)
+    async with (
+        viewing(house.watchers, house.table_id, "anna", is_play=True) as anna,
+        viewing(house.watchers, house.table_id, "zoe") as zoe,
+    ):
+        house.engine.version = 4
+        await house.engine.happen(1)
+        await until(lambda: anna.fault is not None and zoe.fault is not None)
+        async with viewing(house.watchers, house.table_id, "anna", after=10, is_play=True) as again:
+            await house.engine.happen(1)
+            await until(lambda: again.marks == ["seat0:6"])
+
+    assert {viewer.fault.reason for viewer in (anna, zoe) if viewer.fault} == {"WENT_BACK"}
+    assert anna.marks == zoe.marks == []
+    assert (again.kinds[0], again.views[0].version) == ("snapshot", 5)
 
 
 async def test_a_lost_update_is_filled_from_the_history_in_order(house: House) -> None:
