@@ -90,11 +90,15 @@ async def start(
 
 @dataclass
 class Callers:
-    """Everybody who asks about one table. `patience_s`: how long they go on asking."""
+    """Everybody who asks about one table.
+
+    `patience_s`: how long they go on asking; `answer_s`: after how long without an answer they ask again.
+    """
 
     bus: Bus
     table_id: UUID = field(default_factory=uuid7)
     patience_s: float = 15.0
+    answer_s: float = 2.0
     shown: dict[str, list[table_pb2.Update]] = field(default_factory=lambda: defaultdict(list))
     acknowledged: dict[UUID, int] = field(default_factory=dict)
 
@@ -193,7 +197,7 @@ class Callers:
         async with asyncio.timeout(self.patience_s):
             while True:
                 with suppress(NoResponders, RequestTimedOut, BusUnavailable):
-                    reply = kind.FromString(await self.bus.request(subject, payload, timeout=2))
+                    reply = kind.FromString(await self.bus.request(subject, payload, timeout=self.answer_s))
                     if reply.fault not in {engine.FAULT_UNAVAILABLE, engine.FAULT_BUSY}:
                         return reply
                 await asyncio.sleep(0.05)
