@@ -111,12 +111,17 @@ class Bus(Protocol):
         """Publish durably and return the message's sequence in its stream.
 
         The same `event_id` is stored once. `expected_sequence` is the sequence of the last message of this very
-        subject, 0 for none; raises `OutOfSequence` when it is another.
+        subject, 0 for none; raises `OutOfSequence` when it is another, also when that has this `event_id` and another
+        payload or headers.
         """
         ...
 
     async def last_fact(self, subject: str) -> FactMessage | None:
         """The newest durable message of this very subject, if there is one."""
+        ...
+
+    async def fact_after(self, subject: str, sequence: int) -> FactMessage | None:
+        """The first durable message of this very subject beyond a sequence, if there is one."""
         ...
 
     async def consume(self, pattern: str, durable: str, handler: FactHandler) -> Subscription:

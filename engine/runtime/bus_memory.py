@@ -139,6 +139,11 @@ class MemoryBus:
         self._check()
         return self._broker.logs[stream_of(subject).name].last(subject)
 
+    async def fact_after(self, subject: str, sequence: int) -> FactMessage | None:
+        """The first message of this subject beyond a sequence."""
+        self._check()
+        return self._broker.logs[stream_of(subject).name].after(subject, sequence)
+
     async def count_facts(self, pattern: str) -> Mapping[str, int]:
         """How many durable messages of a pattern there are, by subject: for operators."""
         self._check()

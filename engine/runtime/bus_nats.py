@@ -191,14 +191,15 @@ class NatsBus:
         """Publish and wait until the stream has it on disk."""
         self._check()
         stream = stream_of(subject).name
-        sent = {**(headers or {}), api.Header.MSG_ID.value: event_id}
+        told = {**(headers or {}), api.Header.MSG_ID.value: event_id}
+        sent = dict(told)
         if expected_sequence is not None:
             sent[api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value] = str(expected_sequence)
         with _translated_lasting(subject):
             try:
                 return (await self._jetstream.publish(subject, payload, stream=stream, headers=sent)).seq
             except nats.js.errors.BadRequestError as refusal:
-                return await self._sequence_of_repeated(subject, event_id, refusal)
+                return await self._sequence_of_repeated(subject, payload, told, refusal)
 
     async def last_fact(self, subject: str) -> FactMessage | None:
         """Ask the stream's leader for the newest message of this subject."""
@@ -210,7 +211,19 @@ class NatsBus:
                 if missing.err_code == _NO_MESSAGE:
                     return None
                 raise
-        return FactMessage(subject, last.data or b"", last.headers or {}, last.seq or 0, 1)
+        return _stored(subject, last)
+
+    async def fact_after(self, subject: str, sequence: int) -> FactMessage | None:
+        """Ask the stream's leader for the next message of this subject."""
+        self._check()
+        with _translated_lasting(subject):
+            try:
+                found = await self._jetstream.get_msg(stream_of(subject).name, sequence + 1, subject, next=True)
+            except nats.js.errors.NotFoundError as missing:
+                if missing.err_code == _NO_MESSAGE:
+                    return None
+                raise
+        return _stored(subject, found)
 
     async def count_facts(self, pattern: str) -> Mapping[str, int]:
         """How many durable messages of a pattern there are, by subject: for operators."""
@@ -228,10 +241,12 @@ class NatsBus:
             await self._jetstream.delete_stream(stream_of(pattern).name)
             await self._lay_streams()
 
-    async def _sequence_of_repeated(self, subject: str, event_id: str, refusal: Exception) -> int:
-        """Find the sequence of an event that is there already, for the server looks at the expected sequence first."""
+    async def _sequence_of_repeated(
+        self, subject: str, payload: bytes, headers: Mapping[str, str], refusal: Exception
+    ) -> int:
+        """Find the sequence of what is there already, for the server looks at the expected sequence first."""
         last = await self.last_fact(subject)
-        if last is None or last.headers.get(api.Header.MSG_ID.value) != event_id:
+        if last is None or last.payload != payload or not headers.items() <= last.headers.items():
             raise refusal
         return last.sequence
 
@@ -374,6 +389,10 @@ class NatsBus:
         if not self._closing:
             _log.critical("bus_given_up")
             self._die(BusUnavailable("the connection was closed for good"))
+
+
+def _stored(subject: str, msg: api.RawStreamMsg) -> FactMessage:
+    return FactMessage(subject, msg.data or b"", msg.headers or {}, msg.seq or 0, 1)
 
 
 def _message(msg: Msg) -> Message:

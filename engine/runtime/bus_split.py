@@ -69,6 +69,10 @@ class SplitBus:
         """The newest durable message of this subject, whoever published it."""
         return await self._outside.last_fact(subject)
 
+    async def fact_after(self, subject: str, sequence: int) -> FactMessage | None:
+        """The first durable message of this subject beyond a sequence, whoever published it."""
+        return await self._outside.fact_after(subject, sequence)
+
     async def consume(self, pattern: str, durable: str, handler: FactHandler) -> Subscription:
         """Deliver durable messages of everybody."""
         return await self._outside.consume(pattern, durable, handler)

@@ -36,7 +36,7 @@ class FactLog:
 
     def append(self, message: FactMessage, event_id: str, expected: int | None) -> int:
         """Store the message unless its id is known; raises `OutOfSequence`."""
-        if event_id in self._by_event:
+        if event_id in self._by_event and (expected is None or self._holds(message, event_id)):
             return self._by_event[event_id]
         if expected is not None and expected != self.last_sequence(message.subject):
             raise OutOfSequence(message.subject)
@@ -54,6 +54,10 @@ class FactLog:
         """The newest message of this subject."""
         return self._last.get(subject)
 
+    def after(self, subject: str, sequence: int) -> FactMessage | None:
+        """The first message of this subject beyond this sequence."""
+        return next((one for one in self._messages if one.subject == subject and one.sequence > sequence), None)
+
     def last_sequence(self, subject: str) -> int:
         """The sequence of the newest message of this subject, 0 for none."""
         last = self._last.get(subject)
@@ -69,6 +73,10 @@ class FactLog:
             return None
         index = sequence - self._messages[0].sequence
         return self._messages[index] if 0 <= index < len(self._messages) else None
+
+    def _holds(self, message: FactMessage, event_id: str) -> bool:
+        """Whether the message of this event id is this very one."""
+        return replace(message, sequence=self._by_event[event_id]) == self.at(self._by_event[event_id])
 
     def _forget_the_oldest(self) -> None:
         while len(self._messages) > self._limit:

@@ -18,7 +18,7 @@ from uuid import UUID
 import structlog
 
 from engine.runtime.bell import Bell
-from engine.runtime.bus import Bus, BusUnavailable, OutOfSequence
+from engine.runtime.bus import Bus, BusUnavailable, FactMessage, OutOfSequence
 from engine.runtime.clock import Clock
 from engine.runtime.gate import PREVIOUS_HASH
 from engine.runtime.outbox_relay import POSITION
@@ -50,10 +50,9 @@ class Published:
 
     position: int
     sequence: int
-    event_id: str
 
 
-NOTHING = Published(0, 0, "")
+NOTHING = Published(0, 0)
 
 
 class _Parked(NamedTuple):
@@ -124,14 +123,23 @@ class Outbox:
             await self._publish_after(fact, await self._look(fact))
 
     async def _publish_after(self, fact: PendingFact, last: Published) -> None:
-        entry = fact.entry
-        if last.position == entry.position and last.event_id != entry.event_id:
-            raise Contradiction("another fact has this place on the bus")
-        if last.position < entry.position - 1:
+        position = fact.entry.position
+        if last.position >= position:
+            await self._confirm(fact)
+            return
+        if last.position < position - 1:
             raise Hole("earlier facts are missing on the bus")
-        if last.position < entry.position:
-            sequence = await self._send(fact, last.sequence)
-            self._remember(fact.table_id, Published(entry.position, sequence, entry.event_id))
+        sequence = await self._send(fact, last.sequence)
+        self._remember(fact.table_id, Published(position, sequence))
+
+    async def _confirm(self, fact: PendingFact) -> None:
+        """Make sure that what has this fact's place on the bus is this fact: else one of the two logs was lost."""
+        due = (fact.entry.event_id, fact.previous_hash.hex())
+        there = await self._bus.fact_after(fact.entry.subject, 0)
+        while there is not None and _position(there) < fact.entry.position:
+            there = await self._bus.fact_after(fact.entry.subject, there.sequence)
+        if there is None or (there.headers.get(EVENT_ID), there.headers.get(PREVIOUS_HASH)) != due:
+            raise Contradiction("another fact has this place on the bus")
 
     async def _send(self, fact: PendingFact, expected_sequence: int) -> int:
         entry = fact.entry
@@ -155,10 +163,7 @@ class Outbox:
         message = await self._bus.last_fact(fact.entry.subject)
         if message is None:
             return NOTHING
-        try:
-            last = Published(int(message.headers[POSITION]), message.sequence, message.headers[EVENT_ID])
-        except (KeyError, ValueError):
-            raise Contradiction("a foreign message has the table's subject") from None
+        last = Published(_position(message), message.sequence)
         self._remember(fact.table_id, last)
         return last
 
@@ -199,3 +204,11 @@ class Outbox:
         }
         self._measures.outbox_pending.set(len(pending))
         self._measures.outbox_oldest.set(now - min(self._waiting.values(), default=now))
+
+
+def _position(message: FactMessage) -> int:
+    """A message's place among its table's facts. Raises `Contradiction`."""
+    written = message.headers.get(POSITION, "")
+    if not written.isdecimal():
+        raise Contradiction("a foreign message has the table's subject")
+    return int(written)

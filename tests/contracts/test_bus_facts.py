@@ -40,6 +40,17 @@ async def test_the_same_event_is_stored_once(bus: Bus, other: Bus) -> None:
     assert await inbox.holds(2) == [b"fact", b"end"]
 
 
+@pytest.mark.parametrize(("payload", "previous"), [(b"other", "aa"), (b"fact", "bb")], ids=["payload", "header"])
+async def test_another_fact_under_a_known_event_id_is_refused(bus: Bus, payload: bytes, previous: str) -> None:
+    subject = subjects.fact(uuid4())
+    await bus.publish_fact(subject, b"fact", event_id="table:7", expected_sequence=0, headers={"Previous": "aa"})
+
+    with pytest.raises(OutOfSequence):
+        await bus.publish_fact(
+            subject, payload, event_id="table:7", expected_sequence=0, headers={"Previous": previous}
+        )
+
+
 async def test_the_expected_sequence_is_that_of_the_very_subject(bus: Bus) -> None:
     one, two = subjects.fact(uuid4()), subjects.fact(uuid4())
     first = await bus.publish_fact(one, b"", event_id="one:1", expected_sequence=0)
@@ -84,6 +95,22 @@ async def test_the_last_fact_of_a_subject_is_found_with_its_headers(bus: Bus) ->
 
 async def test_a_subject_without_facts_has_no_last_one(bus: Bus) -> None:
     assert await bus.last_fact(subjects.fact(uuid4())) is None
+
+
+async def test_the_facts_of_a_subject_are_found_one_after_the_other(bus: Bus) -> None:
+    subject = await published(bus, b"one")
+    await published(bus, b"of another subject")
+    await bus.publish_fact(subject, b"two", event_id="two", headers={"Gouji-Previous-Hash": "ab"})
+
+    first = await bus.fact_after(subject, 0)
+    assert first is not None
+    second = await bus.fact_after(subject, first.sequence)
+    assert second is not None
+
+    assert (first.payload, second.payload) == (b"one", b"two")
+    assert second == await bus.last_fact(subject)
+    assert await bus.fact_after(subject, second.sequence) is None
+    assert await bus.fact_after(subjects.fact(uuid4()), 0) is None
 
 
 async def test_a_subject_that_no_stream_keeps_is_the_callers_mistake(bus: Bus) -> None:

@@ -53,6 +53,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.store = MemoryEventStore()
+        self.appends: list[Append] = []
         self.broker = Broker()
         self.bus = FlakyBus(self.broker)
         self.shards = Shards(self.store, SystemClock(), "a", LeaseTerms())
@@ -65,11 +66,20 @@ class Bench:
         return Outbox(self.store, self.bus, SystemClock(), self.shards, measures=Measures(self.registry), sweep_ms=10)
 
     async def tell(self, table: UUID, position: int) -> None:
-        """Store a fact of this table."""
-        entry = OutboxEntry(position, subjects.fact(table), f"{table}:{position}", f"fact {position}".encode())
-        await self.store.append(
-            Append(table, position - 1, 1, uuid4(), "house", 0, (NewEvent("x", 1, b"x"),), outbox=(entry,))
-        )
+        """Store a fact of this table, the second event of a command."""
+        entry = OutboxEntry(position, subjects.fact(table), f"{table}:{2 * position}", f"fact {position}".encode())
+        events = (NewEvent("moved", 1, b""), NewEvent("told", 1, b""))
+        append = Append(table, 2 * (position - 1), 1, uuid4(), "house", 0, events, outbox=(entry,))
+        await self.store.append(append)
+        self.appends.append(append)
+
+    async def go_back(self, facts: int) -> None:
+        """Restore the store from a copy that has so many facts, each of them published."""
+        self.store = MemoryEventStore()
+        del self.appends[facts:]
+        for append in self.appends:
+            await self.store.append(append)
+            await self.store.mark_published(append.table_id, append.outbox[0].position)
 
     async def published(self, table: UUID) -> list[str]:
         """The facts of this table on the bus, in order."""
@@ -104,7 +114,7 @@ async def test_facts_go_out_in_order_with_their_id_and_the_hash_before(bench: Be
     last = await bench.bus.last_fact(subjects.fact(table))
     assert await bench.published(table) == ["fact 1", "fact 2", "fact 3"]
     assert last is not None
-    assert last.headers[EVENT_ID] == f"{table}:3"
+    assert last.headers[EVENT_ID] == f"{table}:6"
     assert len(bytes.fromhex(last.headers[PREVIOUS_HASH])) == 32
     assert await bench.store.pending_facts(bench.shards.held(), 10) == []
 
@@ -202,6 +212,47 @@ async def test_facts_that_the_bus_has_lost_park_the_table(bench: Bench) -> None:
     assert await bench.published(table) == []
 
 
+@pytest.mark.parametrize("remembers", [True, False])
+@pytest.mark.parametrize("lost", [1, 2, 4])
+async def test_a_log_that_lost_facts_which_the_bus_has_raises_the_alarm_of_a_fork(
+    bench: Bench, lost: int, *, remembers: bool
+) -> None:
+    forked, sound = uuid7(), uuid7()
+    for position in range(1, 2 + lost):
+        await bench.tell(forked, position)
+        await bench.outbox.sweep()
+    before = await bench.published(forked)
+    await bench.go_back(1)
+    bench.outbox._store = bench.store
+    bench.outbox = bench.outbox if remembers else bench.fresh()
+    await bench.tell(forked, 2)
+    await bench.tell(sound, 1)
+
+    await bench.outbox.sweep()
+
+    assert bench.value("gouji_engine_bus_forks") == 1
+    assert await bench.published(forked) == before
+    assert await bench.published(sound) == ["fact 1"]
+    assert [fact.table_id for fact in await bench.store.pending_facts(bench.shards.held(), 10)] == [forked]
+
+
+async def test_facts_that_an_operator_told_while_they_waited_are_not_published_again(bench: Bench) -> None:
+    table = uuid7()
+    for position in (1, 2, 3):
+        await bench.tell(table, position)
+    for fact in await bench.store.pending_facts(bench.shards.held(), 10):
+        headers = {POSITION: str(fact.entry.position), PREVIOUS_HASH: fact.previous_hash.hex()}
+        await bench.bus.publish_fact(
+            fact.entry.subject, fact.entry.payload, event_id=fact.entry.event_id, headers=headers
+        )
+
+    assert await bench.outbox.sweep() == 3
+
+    assert bench.value("gouji_engine_outbox_parked_tables") == 0
+    assert await bench.published(table) == ["fact 1", "fact 2", "fact 3"]
+    assert await bench.store.pending_facts(bench.shards.held(), 10) == []
+
+
 async def test_a_parked_table_goes_on_once_its_facts_were_told_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,7 +265,7 @@ async def test_a_parked_table_goes_on_once_its_facts_were_told_again(
     bench.outbox = bench.fresh()
     await bench.outbox.sweep()
     headers = {POSITION: "1"}
-    await bench.bus.publish_fact(subjects.fact(table), b"fact 1", event_id=f"{table}:1", headers=headers)
+    await bench.bus.publish_fact(subjects.fact(table), b"fact 1", event_id=f"{table}:2", headers=headers)
 
     await bench.outbox.sweep()
     still_parked = bench.value("gouji_engine_outbox_parked_tables")
