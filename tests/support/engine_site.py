@@ -6,6 +6,8 @@ Law: every process is one that this file started, and is gone when the test is.
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,6 +63,24 @@ class EngineSite:
         child.start()
         self.engines.append(child)
         return child
+
+    def keep_copy(self) -> None:
+        """Copy the database as it is now."""
+        self.postgres.stop()
+        self._put(self._folder / "postgres" / "cluster", self._folder / "copy")
+        self.postgres.start()
+
+    def go_back(self) -> None:
+        """Lose what was stored since the copy, as a failover to a standby that was behind does."""
+        self.postgres.stop()
+        self._put(self._folder / "copy", self._folder / "postgres" / "cluster")
+        self.postgres.start()
+
+    @staticmethod
+    def _put(what: Path, where: Path) -> None:
+        """Copy a folder with its owners and modes in place of another."""
+        shutil.rmtree(where, ignore_errors=True)
+        subprocess.run(["/bin/cp", "-a", what, where], check=True)
 
     def outcry(self) -> list[str]:
         """What the engines logged that must never be logged."""
