@@ -131,8 +131,12 @@ class OutboxRelay:
     async def sweep(self) -> int:
         """Go over all subjects until nothing more can be published now; returns how many facts went out."""
         sent = 0
-        while passed := await self._pass():
-            sent += passed
+        try:
+            while passed := await self._pass():
+                sent += passed
+        except BusUnavailable:
+            await self._measure()
+            raise
         await self._measure()
         return sent
 

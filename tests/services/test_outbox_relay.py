@@ -56,8 +56,8 @@ class FaultyBus:
         return sequence
 
 
-def relay_on(pool: AsyncConnectionPool, bus: Any, **how: Any) -> OutboxRelay:
-    return OutboxRelay(pool, bus, RelayMeasures(CollectorRegistry(), "test"), sweep_s=0.05, **how)
+def relay_on(pool: AsyncConnectionPool, bus: Any, registry: CollectorRegistry | None = None, **how: Any) -> OutboxRelay:
+    return OutboxRelay(pool, bus, RelayMeasures(registry or CollectorRegistry(), "test"), sweep_s=0.05, **how)
 
 
 async def store(pool: AsyncConnectionPool, counts: Mapping[str, int]) -> None:
@@ -156,6 +156,19 @@ async def test_a_subject_that_cannot_be_published_does_not_stop_the_others(
     running.cancel()
 
     assert in_order(await heard(bus, 10), {"ann": 2, "bob": 2, "cid": 2, "dan": 2, "eve": 2})
+
+
+async def test_what_waits_is_counted_also_while_the_bus_takes_nothing(
+    ranking_pool: AsyncConnectionPool, bus: Bus
+) -> None:
+    await store(ranking_pool, {"ann": 2, "bob": 1})
+    registry = CollectorRegistry()
+
+    with pytest.raises(BusUnavailable):
+        await relay_on(ranking_pool, FaultyBus(bus, before="gouji"), registry).sweep()
+
+    assert registry.get_sample_value("gouji_test_outbox_pending") == 3
+    assert (registry.get_sample_value("gouji_test_outbox_oldest_seconds") or 0) > 0
 
 
 async def test_facts_written_again_from_the_start_are_not_published_again(
