@@ -8,7 +8,7 @@ neither doubles nor reorders. A table whose facts on the bus contradict the log 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -62,6 +62,13 @@ class _Parked(NamedTuple):
     is_hole: bool
 
 
+class _Told(NamedTuple):
+    """How many facts of a table went out, and what kept the next one back, if anything that passes by itself."""
+
+    sent: int
+    trouble: str = ""
+
+
 class Outbox:
     """The sweeper of this replica's shards."""
 
@@ -96,11 +103,14 @@ class Outbox:
         pending = await self._store.pending_facts(self._shards.held(), _ROUND + len(self._parked))
         self._measure(pending)
         tables = [tuple(facts) for _, facts in groupby(pending, key=lambda fact: fact.table_id)]
-        sent = await asyncio.gather(*(self._table(facts) for facts in tables if self._may_try(facts[0].table_id)))
+        told = await asyncio.gather(*(self._table(facts) for facts in tables if self._may_try(facts[0].table_id)))
         self._count_parked()
-        return sum(sent)
+        # One line a round: a bus that is away for hours must not fill the disk of the logs.
+        for cause, count in Counter(one.trouble for one in told if one.trouble).items():
+            _log.warning("facts not published", tables=count, cause=cause)
+        return sum(one.sent for one in told)
 
-    async def _table(self, facts: Sequence[PendingFact]) -> int:
+    async def _table(self, facts: Sequence[PendingFact]) -> _Told:
         """Publish the facts of one table in order, as far as it goes; the next round takes up the rest."""
         sent = 0
         try:
@@ -110,10 +120,10 @@ class Outbox:
                 await self._store.mark_published(fact.table_id, fact.entry.position)
                 sent += 1
         except (BusUnavailable, StoreUnavailable, OutOfSequence) as error:
-            _log.warning("fact not published", table=str(facts[sent].table_id), cause=type(error).__name__)
+            return _Told(sent, type(error).__name__)
         except Contradiction as error:
             self._park(facts[sent], error)
-        return sent
+        return _Told(sent)
 
     async def _publish(self, fact: PendingFact) -> None:
         """Publish one fact after the one before it, unless it is out already."""
