@@ -5,7 +5,7 @@ Law: metrics only. No label is a subject: there are as many subjects as tables.
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 
 class BusMeasures:
@@ -22,4 +22,7 @@ class BusMeasures:
             "Durable messages by what became of them.",
             ["durable", "result"],
             registry=registry,
+        )
+        self.interrupted = Gauge(
+            "gouji_bus_consumer_interrupted", "1 while the server gives no facts to it.", ["durable"], registry=registry
         )

@@ -51,6 +51,7 @@ _ANSWER = "Gouji-Answer"
 _QUEUE = "servers"
 _PUBLISH_WAIT = 5.0
 _CLOSE_WAIT = 2.0
+_LAY_WAIT = 10.0
 _WRONG_LAST_SEQUENCE = 10071
 _NO_MESSAGE = 10037
 _DRIVER_QUEUE = 65_536
@@ -63,6 +64,7 @@ _UNREACHABLE = (
     nats.errors.StaleConnectionError,
 )
 
+_NOBODY_KEEPS_IT = (nats.js.errors.NoStreamResponseError, nats.errors.NoRespondersError)
 
 _NOT_JUST_NOW = (nats.js.errors.ServiceUnavailableError, nats.js.errors.ServerError, nats.errors.TimeoutError)
 
@@ -100,6 +102,7 @@ class NatsBus:
         self._jetstream = self._client.jetstream(timeout=_PUBLISH_WAIT)
         self._running = RunningSet()
         self._laying = asyncio.Lock()
+        self._laying_out: asyncio.Task[None] | None = None
         self._lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._closing = False
 
@@ -107,7 +110,8 @@ class NatsBus:
     async def connect(cls, options: NatsOptions, registry: CollectorRegistry | None = None) -> NatsBus:
         """Connect and lay out the streams; raises `BusUnavailable` when that takes longer than `connect_within`.
 
-        Without a registry nobody sees what is counted.
+        A server that keeps no facts just now, its disk being full for instance, does not keep anybody from all else:
+        the streams are laid out when it does. Without a registry nobody sees what is counted.
         """
         bus = cls(options, BusMeasures(registry or CollectorRegistry()))
         starting = asyncio.create_task(bus._start())
@@ -263,7 +267,7 @@ class NatsBus:
             measures=self._measures,
         )
         with _translated_lasting(pattern):
-            await consumer.bind()
+            await self._bind(consumer, durable)
         pump = Pump(consumer.take, consumer.settling(handler), self._die)
 
         async def stop() -> None:
@@ -271,6 +275,13 @@ class NatsBus:
             await consumer.close()
 
         return self._running.add(stop)
+
+    async def _bind(self, consumer: Consumer, durable: str) -> None:
+        """Begin to take, now or as soon as the server keeps facts."""
+        try:
+            await consumer.bind()
+        except (*_NOT_JUST_NOW, nats.js.errors.NotFoundError) as failure:
+            _log.warning("consumer_interrupted", durable=durable, error=str(failure))
 
     async def close(self) -> None:
         """Stop all subscriptions, send what is still to be sent, disconnect."""
@@ -287,7 +298,21 @@ class NatsBus:
 
     async def _start(self) -> None:
         await self._connect()
-        await self._lay_streams_at_last()
+        self._laying_out = asyncio.create_task(self._lay_streams_at_last())
+        _, late = await asyncio.wait({self._laying_out}, timeout=_LAY_WAIT)
+        if late:
+            _log.warning("streams_not_laid_out")
+            self._laying_out.add_done_callback(self._laid_out_late)
+        else:
+            await self._laying_out
+
+    def _laid_out_late(self, laying: asyncio.Task[None]) -> None:
+        if laying.cancelled():
+            return
+        if (error := laying.exception()) is not None:
+            self._die(error)
+        else:
+            _log.info("streams_laid_out")
 
     async def _connect(self) -> None:
         await self._client.connect(
@@ -312,16 +337,18 @@ class NatsBus:
 
     async def _disconnect(self) -> None:
         """Let the connection go, without waiting for one that broke within its TLS handshake, whose end nobody is told."""
+        if self._laying_out is not None:
+            await end(self._laying_out)
         with suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_WAIT):
                 await self._client.close()
 
     async def _lay_streams_at_last(self) -> None:
-        """Lay out the streams; a server that has only just started, or cannot store just now, gets time."""
+        """Lay out the streams; a server that has only just started, or cannot store just now, gets time without end."""
         while True:
             try:
                 return await self._lay_streams()
-            except _NOT_JUST_NOW:
+            except (*_NOT_JUST_NOW, *_UNREACHABLE):
                 await asyncio.sleep(0.25)
 
     async def _lay_streams(self) -> None:
@@ -425,5 +452,5 @@ def _translated_lasting(subject: str) -> Iterator[None]:
         if failure.err_code == _WRONG_LAST_SEQUENCE:
             raise OutOfSequence(subject) from failure
         raise BusUnavailable(subject) from failure
-    except (nats.js.errors.NoStreamResponseError, nats.errors.TimeoutError, *_UNREACHABLE) as failure:
+    except (*_NOBODY_KEEPS_IT, nats.errors.TimeoutError, *_UNREACHABLE) as failure:
         raise BusUnavailable(subject) from failure

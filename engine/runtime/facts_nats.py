@@ -96,12 +96,15 @@ class Consumer:
         self._lay = lay
         self._pause = pause
         self._measures = measures
+        self._interrupted = measures.interrupted.labels(durable)
+        self._interrupted.set(1)
         self._pull: JetStreamContext.PullSubscription | None = None
 
     async def bind(self) -> JetStreamContext.PullSubscription:
         """Make the durable consumer, or find it at its position."""
         await self._jetstream.add_consumer(self._stream, self._config())
         self._pull = await self._jetstream.pull_subscribe_bind(self._durable, self._stream)
+        self._interrupted.set(0)
         return self._pull
 
     async def take(self) -> Msg:
@@ -113,6 +116,7 @@ class Consumer:
                 continue
             except nats.errors.Error as failure:
                 _log.warning("consumer_interrupted", durable=self._durable, error=str(failure))
+                self._interrupted.set(1)
                 await self._unbind()
                 await asyncio.sleep(self._pause)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from pathlib import Path
 
 import nats
 import pytest
@@ -13,7 +15,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import ServerError
 from prometheus_client import CollectorRegistry
 
-from deploy.local.nats_server import NatsServer
+from deploy.local.nats_server import CONFIG, NatsServer
 from engine.runtime import subjects
 from engine.runtime.bus import BusUnavailable, FactMessage, Message, NoResponders, OutOfSequence, RequestTimedOut
 from engine.runtime.bus_nats import NatsBus, NatsOptions
@@ -53,6 +55,19 @@ async def answered_at_last(bus: NatsBus, subject: str) -> bytes:
         with suppress(BusUnavailable, NoResponders, RequestTimedOut):
             return await bus.request(subject, b"", timeout=0.5)
         await asyncio.sleep(0.05)
+
+
+class Forgetful(NatsServer):
+    """A server that keeps no facts, like one whose disk is full."""
+
+    is_forgetful = True
+
+    def _command(self) -> list[str]:
+        if not self.is_forgetful:
+            return super()._command()
+        bare = self._folder / "bare.conf"
+        bare.write_text(re.sub(r"(?ms)^jetstream \{.*?^\}", "", CONFIG.read_text()))
+        return [str(bare) if word == str(CONFIG) else word for word in super()._command() if word != "--jetstream"]
 
 
 async def crash_and_recover(server: NatsServer, down: float) -> None:
@@ -146,6 +161,46 @@ async def test_streams_and_consumers_that_were_lost_are_made_again(nats_url: str
     async with asyncio.timeout(SOON):
         await published_at_last(bus, subjects.rating("ann"), 1, 0)
         assert await got.get() == b"1"
+
+
+async def test_a_server_that_keeps_no_facts_serves_everything_else_and_facts_later(
+    server_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.runtime.bus_nats._LAY_WAIT", 0.2)
+    registry, got = CollectorRegistry(), asyncio.Queue[bytes]()
+    server = Forgetful(server_folder / "forgetful")
+    await asyncio.to_thread(server.start)
+
+    async def answer(_: Message) -> bytes:
+        return b"here"
+
+    async def take(fact: FactMessage) -> None:
+        await got.put(fact.payload)
+
+    def interrupted() -> float | None:
+        return registry.get_sample_value("gouji_bus_consumer_interrupted", {"durable": "reader"})
+
+    bus = await NatsBus.connect(NatsOptions((server.url(),), pause=0.1), registry)
+    await bus.serve("gouji.engine.list", answer)
+    await bus.consume(subjects.RATINGS, "reader", take)
+    for refused in (
+        bus.publish_fact(subjects.rating("ann"), b"", event_id="one"),
+        bus.last_fact(subjects.rating("ann")),
+        bus.count_facts(subjects.RATINGS),
+    ):
+        with pytest.raises(BusUnavailable):
+            await refused
+    assert await bus.request("gouji.engine.list", b"", timeout=5) == b"here"
+    assert interrupted() == 1
+
+    server.is_forgetful = False
+    await asyncio.to_thread(server.restart)
+    async with asyncio.timeout(SOON):
+        await published_at_last(bus, subjects.rating("ann"), 1, 0)
+        assert await got.get() == b"1"
+    assert interrupted() == 0
+    await bus.close()
+    await asyncio.to_thread(server.stop)
 
 
 async def test_the_limits_of_a_stream_that_is_there_are_brought_up_to_date(nats_url: str) -> None:
