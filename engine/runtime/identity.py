@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -35,6 +36,7 @@ _ISSUER = "gouji"
 _LEEWAY_MS = 5_000
 _LONGEST_SUBJECT = 128
 _LATEST_EXPIRY = 1 << 35
+_REMEMBERED = 4096
 _CLAIMS = ["sub", "aud", "exp", "iat", "iss", "jti", "role"]
 
 
@@ -108,24 +110,31 @@ class Minter:
 
 
 class Verifier:
-    """Reads tokens that one of the public keys (PEM, Ed25519) has signed for this audience."""
+    """Reads tokens that one of the public keys (PEM, Ed25519) has signed for this audience.
+
+    A caller shows the same token with every call: what it says, and that it is signed, is remembered; its expiry is not.
+    """
 
     def __init__(self, public_keys: Sequence[bytes], audience: str, clock: Clock) -> None:
         keys = [_public_key(pem) for pem in public_keys]
         self._keys = {_key_id(key): key for key in keys}
         self._audience = audience
         self._clock = clock
+        self._signed = lru_cache(_REMEMBERED)(self._read)
 
     def verify(self, token: str) -> Identity:
         """Tell whom the token names; raises `Unauthenticated` with the reason `TOKEN_EXPIRED` or `TOKEN_INVALID`."""
-        claims = self._claims(token)
-        try:
-            identity = _identity(claims)
-        except (KeyError, TypeError, ValueError, OverflowError) as malformed:
-            raise Unauthenticated("The token is not valid.", reason="TOKEN_INVALID") from malformed
+        identity = self._signed(token)
         if identity.expires_at_ms + _LEEWAY_MS <= self._clock.now_ms():
             raise Unauthenticated("The token has expired.", reason="TOKEN_EXPIRED")
         return identity
+
+    def _read(self, token: str) -> Identity:
+        claims = self._claims(token)
+        try:
+            return _identity(claims)
+        except (KeyError, TypeError, ValueError, OverflowError) as malformed:
+            raise Unauthenticated("The token is not valid.", reason="TOKEN_INVALID") from malformed
 
     def _claims(self, token: str) -> Mapping[str, Any]:
         try:

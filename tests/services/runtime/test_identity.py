@@ -29,8 +29,12 @@ def minted(clock: ManualClock, role: Role = Role.PLAYER, subject: str = "ann") -
 
 
 def refusal(token: str, clock: ManualClock, *keys: bytes) -> str:
+    return refusal_of(Verifier(keys or [PUBLIC], "gouji", clock), token)
+
+
+def refusal_of(verifier: Verifier, token: str) -> str:
     with pytest.raises(Unauthenticated) as refused:
-        Verifier(keys or [PUBLIC], "gouji", clock).verify(token)
+        verifier.verify(token)
     return refused.value.reason
 
 
@@ -58,12 +62,18 @@ def test_two_tokens_have_two_ids(clock: ManualClock) -> None:
 
 
 async def test_a_token_holds_until_it_expires(clock: ManualClock) -> None:
-    token = minted(clock)
+    token, verifier = minted(clock), Verifier([PUBLIC], "gouji", clock)
 
     await clock.advance(64)
-    assert Verifier([PUBLIC], "gouji", clock).verify(token).subject == "ann"
+    assert verifier.verify(token).subject == "ann"
     await clock.advance(2)
-    assert refusal(token, clock) == "TOKEN_EXPIRED"
+    assert refusal_of(verifier, token) == refusal(token, clock) == "TOKEN_EXPIRED"
+
+
+def test_a_token_that_comes_again_is_not_read_again(clock: ManualClock) -> None:
+    token, verifier = minted(clock), Verifier([PUBLIC], "gouji", clock)
+
+    assert verifier.verify(token) is verifier.verify(token)
 
 
 def test_old_and_new_keys_are_trusted_side_by_side(clock: ManualClock) -> None:
