@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -42,6 +42,7 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Behaviour = Callable[[Any, Context], Any]
 Decode = Callable[[bytes], object]
 Run = Callable[[], Awaitable[object]]
+Metadata = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +112,13 @@ class Door(grpc.aio.ServerInterceptor):
         return stream
 
     async def _serve(self, method: str, context: Context, run: Run) -> object:
-        request_id = _request_id(context)
+        said = _metadata(context)
+        request_id = _request_id(said)
         structlog.contextvars.bind_contextvars(request_id=request_id, method=method)
         self._measures.in_flight.inc()
         code = grpc.StatusCode.CANCELLED
         try:
-            answer = await self._admitted(method, context, run)
+            answer = await self._admitted(method, context, said, run)
             code = _code(context)
         except grpc.aio.AbortError:
             code = _code(context)
@@ -132,14 +134,14 @@ class Door(grpc.aio.ServerInterceptor):
             self._measures.in_flight.dec()
             self._measures.calls.labels(method, code.name).inc()
 
-    async def _admitted(self, method: str, context: Context, run: Run) -> object:
+    async def _admitted(self, method: str, context: Context, said: Metadata, run: Run) -> object:
         if method.startswith(_HEALTH):
             return await run()
         with self._room():
-            self._addresses.take(_address(context, self._bounds.proxies))
+            self._addresses.take(_address(context, said, self._bounds.proxies))
             if method.startswith(_OPEN):
                 return await run()
-            return await self._until_expiry(self._known(context), run)
+            return await self._until_expiry(self._known(said), run)
 
     @contextmanager
     def _room(self) -> Iterator[None]:
@@ -151,9 +153,9 @@ class Door(grpc.aio.ServerInterceptor):
         finally:
             self._in_flight -= 1
 
-    def _known(self, context: Context) -> Identity:
+    def _known(self, said: Metadata) -> Identity:
         """Tell who calls, within his rate; services and admins have none."""
-        who = self._verifier.verify(_token(context))
+        who = self._verifier.verify(_token(said))
         if who.role is Role.PLAYER:
             self._players.take(who.subject)
         identity.enter(who)
@@ -224,29 +226,27 @@ def _code(context: Context) -> grpc.StatusCode:
     return code or grpc.StatusCode.OK
 
 
-def _metadata(context: Context, key: str) -> str:
-    """Read a text value of the call's metadata; empty when there is none."""
-    for name, value in context.invocation_metadata() or ():
-        if name == key and isinstance(value, str):
-            return value
-    return ""
+def _metadata(context: Context) -> Metadata:
+    """Read the text values of the call's metadata, once; of a key that comes twice, the first."""
+    written = reversed(tuple(context.invocation_metadata() or ()))
+    return {name: value for name, value in written if isinstance(value, str)}
 
 
-def _token(context: Context) -> str:
-    value = _metadata(context, "authorization")
+def _token(said: Metadata) -> str:
+    value = said.get("authorization", "")
     if value[: len(_BEARER)].lower() != _BEARER:
         raise Unauthenticated("The call has no token.", reason="TOKEN_MISSING")
     return value[len(_BEARER) :].strip()
 
 
-def _request_id(context: Context) -> str:
+def _request_id(said: Metadata) -> str:
     """Take the caller's own id of the request, if it is one, else make one."""
-    given = _metadata(context, _REQUEST_ID)
+    given = said.get(_REQUEST_ID, "")
     return given if _ID_FORM.fullmatch(given) else uuid7().hex
 
 
-def _address(context: Context, proxies: Sequence[Network]) -> str:
-    return caller_address(context.peer(), _metadata(context, "x-forwarded-for"), proxies)
+def _address(context: Context, said: Metadata, proxies: Sequence[Network]) -> str:
+    return caller_address(context.peer(), said.get("x-forwarded-for", ""), proxies)
 
 
 def _note(told: Answer, error: Exception) -> None:
