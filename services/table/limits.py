@@ -42,4 +42,10 @@ class Limits:
         try:
             yield
         finally:
-            self._streams -= Counter((player_id,))
+            self._leave(player_id)
+
+    def _leave(self, player_id: str) -> None:
+        """Count one stream less, and forget a player without any."""
+        self._streams[player_id] -= 1
+        if not self._streams[player_id]:
+            del self._streams[player_id]
