@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from uuid import UUID
 
 import structlog
@@ -101,9 +101,7 @@ class Deadlines:
                 await self._in_earshot()
             for table_id, deadline in self._due():
                 await self._slots.acquire()
-                task = asyncio.create_task(self._fire(fire, table_id, deadline))
-                self._firing.add(task)
-                task.add_done_callback(self._firing.discard)
+                self._begin(self._fire(fire, table_id, deadline))
             await _until(self._changed, self._next_ms())
 
     async def settle(self) -> None:
@@ -118,6 +116,12 @@ class Deadlines:
             if self._armed.get(table_id) == deadline:
                 del self._armed[table_id]
                 yield table_id, deadline
+
+    def _begin(self, firing: Coroutine[None, None, None]) -> None:
+        # A method of its own, so that no task outlives its table in a variable while the loop sleeps.
+        task = asyncio.create_task(firing)
+        self._firing.add(task)
+        task.add_done_callback(self._firing.discard)
 
     def _drop_the_replaced(self) -> None:
         """Keep the queue in proportion to what is armed, however often deadlines are replaced."""
