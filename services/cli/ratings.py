@@ -1,6 +1,7 @@
 """`gouji ratings`: make the ratings anew from what they are a fold of.
 
-Law: calls the ranking service's own rebuild, as the owner of its schema, and tells what it did.
+Law: calls the ranking service's own rebuild, as the owner of its schema, and tells what it did. What is forgotten to be
+counted anew is forgotten on the bus as well, where it is told anew.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from services.cli.operator_bus import operator_bus
 from services.cli.output import OUT, fail
 
 
@@ -20,15 +22,28 @@ def ratings(
     ] = False,
 ) -> None:
     """Fold the journal of counted results again and mend the ratings that differ, also while ranking runs."""
+    from engine.runtime.bus import BusUnavailable
     from engine.runtime.faults import Unavailable
     from services.ranking import main as ranking
 
     try:
         if from_stream:
-            asyncio.run(ranking.start_over(dsn))
+            asyncio.run(_forget(dsn))
             OUT.print("forgotten; start ranking to count again")
             return
         rebuilt = asyncio.run(ranking.rebuild_ratings(dsn))
     except Unavailable as failure:
         fail(failure.detail)
+    except BusUnavailable:
+        fail("the bus cannot be reached, or refuses")
     OUT.print(f"{rebuilt.results} results, {rebuilt.players} players, {rebuilt.mended} mended")
+
+
+async def _forget(dsn: str) -> None:
+    """Forget the ratings and what the bus was told of them."""
+    from engine.runtime import subjects
+    from services.ranking import main as ranking
+
+    async with operator_bus() as bus:
+        await ranking.start_over(dsn)
+        await bus.forget_facts(subjects.RATINGS)

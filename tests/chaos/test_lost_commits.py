@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -15,6 +16,7 @@ import pytest
 from click.testing import Result
 from gouji.engine.v1 import engine_pb2 as engine
 from gouji.game.v1 import view_pb2
+from gouji.ranking.v1.facts_pb2 import RatingChanged
 from prometheus_client import CollectorRegistry
 from psycopg_pool import AsyncConnectionPool
 from pydantic import SecretStr
@@ -87,7 +89,7 @@ class Town:
             "GOUJI_NATS_USER": "operator",
             "GOUJI_NATS_PASSWORD": self.site.nats.password("operator"),
         }
-        return await asyncio.to_thread(CliRunner().invoke, app, words, env=env)
+        return await asyncio.to_thread(partial(CliRunner().invoke, app, words, env=env))
 
 
 @pytest.fixture
@@ -184,6 +186,7 @@ async def test_commits_that_are_lost_while_the_bus_has_them_raise_the_alarm_and_
     async with ranking_on(ranking_dsn, town.bus) as ranking:
         await eventually(lambda: ranking.has(2, 1))
         assert ranking.forked() == 0
+        await eventually(lambda: _is_told(town.bus, ranking))
         assert (await rebuild(ranking.pool, wire.entry_from_fact)).mended == 0
     whole = await town.gouji("bus", "check")
     assert (whole.exit_code, whole.stdout.split(", ")[0]) == (0, "tables 3")
@@ -192,6 +195,16 @@ async def test_commits_that_are_lost_while_the_bus_has_them_raise_the_alarm_and_
 async def _counts(town: Town, *, forks: int, pending: int) -> bool:
     found = (town.replica.value("gouji_engine_bus_forks"), town.replica.value("gouji_engine_outbox_pending"))
     return found == (forks, pending)
+
+
+async def _is_told(bus: NatsBus, ranking: Ranking) -> bool:
+    """Whether the newest that the bus has of each player is how he stands."""
+    for player, mu, sigma, *_ in await ranking.ratings():
+        last = await bus.last_fact(subjects.rating(str(player)))
+        told = RatingChanged.FromString(last.payload if last else b"")
+        if (told.mu, told.sigma) != (mu, sigma):
+            return False
+    return True
 
 
 async def _is_forked(ranking: Ranking) -> bool:

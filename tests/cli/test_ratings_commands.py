@@ -7,8 +7,11 @@ import psycopg
 from prometheus_client import CollectorRegistry
 from typer.testing import CliRunner
 
-from engine.runtime import postgres
+from deploy.local.nats_server import NatsServer
+from deploy.local.process import LOOPBACK, free_port
+from engine.runtime import postgres, subjects
 from engine.runtime.bus import FactMessage
+from engine.runtime.bus_nats import NatsBus, NatsOptions
 from services.cli.main import app
 from services.ranking.main import new_intake
 from tests.fixtures.facts import Table, delivered
@@ -37,12 +40,40 @@ def test_a_rating_that_differs_from_the_journal_is_mended(database: str) -> None
     assert run(app, ["ratings", "--dsn", database]).output == "1 results, 6 players, 0 mended\n"
 
 
-def test_ratings_can_be_forgotten(database: str) -> None:
+def test_ratings_can_be_forgotten_and_so_is_what_was_told_of_them(
+    database: str, nats_server: NatsServer, nats_url: str
+) -> None:
     take(database, delivered(Table(uuid4(), SIX).deal([0, 1, 2, 3, 4, 5])))
+    operator = {
+        "GOUJI_NATS_SERVERS": nats_server.address,
+        "GOUJI_NATS_USER": "operator",
+        "GOUJI_NATS_PASSWORD": nats_server.password("operator"),
+    }
 
-    assert run(app, ["ratings", "--from-stream", "--dsn", database]).exit_code == 0
+    async def told() -> FactMessage | None:
+        bus = await NatsBus.connect(NatsOptions((nats_url,)))
+        await bus.publish_fact(subjects.fact(uuid4()), b"of a table", event_id="one")
+        last = await bus.last_fact(subjects.rating("a"))
+        if last is None:
+            await bus.publish_fact(subjects.rating("a"), b"once told", event_id="two")
+        await bus.close()
+        return last
 
+    assert asyncio.run(told()) is None
+    assert run(app, ["ratings", "--from-stream", "--dsn", database], env=operator).exit_code == 0
+
+    assert asyncio.run(told()) is None
     assert run(app, ["ratings", "--dsn", database]).output == "0 results, 0 players, 0 mended\n"
+
+
+def test_ratings_are_not_forgotten_while_the_bus_is_out_of_reach(database: str) -> None:
+    take(database, delivered(Table(uuid4(), SIX).deal([0, 1, 2, 3, 4, 5])))
+    nowhere = {"GOUJI_NATS_SERVERS": f"{LOOPBACK}:{free_port()}"}
+
+    refused = run(app, ["ratings", "--from-stream", "--dsn", database], env=nowhere)
+
+    assert (refused.exit_code, "bus cannot be reached" in refused.output) == (1, True)
+    assert run(app, ["ratings", "--dsn", database]).output == "1 results, 6 players, 0 mended\n"
 
 
 def test_parked_facts_are_listed_and_released(database: str) -> None:
