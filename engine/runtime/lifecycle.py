@@ -1,8 +1,9 @@
 """The life of a process: started in order, stopped in reverse order, never half alive.
 
 Law: `compose` (in `main.py`) constructs and starts things one by one and says here how each is stopped. The process
-stops on SIGTERM, SIGINT or the death of any spawned task, within a grace; a second signal ends it at once. Exit code 0
-is a clean stop that was asked for, 1 anything else.
+stops on SIGTERM, SIGINT or the death of any spawned task, within a grace; a second signal ends it at once. A part that
+takes too long, because what it waits for is out of reach, is left, so that the others get their turn; then the process
+ends without waiting for anything that is still under way. Exit code 0 is a clean stop that was asked for, 1 anything else.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ _log = structlog.get_logger(__name__)
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
+_SHARE = 0.75
+"""Of the grace that is left, what one part may take to stop."""
+
 Stop = Callable[[], Awaitable[None]]
 
 
@@ -28,6 +32,8 @@ class Lifecycle:
     """What runs in this process. `grace`: seconds that stopping everything may take."""
 
     def __init__(self, grace: float = 20.0) -> None:
+        self.left: list[str] = []
+        """Parts that were left because they did not stop in time."""
         self._grace = grace
         self._stops: list[tuple[str, Stop]] = []
         self._stop_asked = asyncio.Event()
@@ -83,19 +89,24 @@ class Lifecycle:
 
     async def _stop_all(self) -> None:
         _log.info("stopping")
-        try:
-            async with asyncio.timeout(self._grace):
-                while self._stops:
-                    await self._stop_last()
-        except TimeoutError:
-            self._failed = True
-            _log.critical("stop_took_too_long", grace=self._grace, left=[name for name, _ in self._stops])
+        clock = asyncio.get_running_loop().time
+        ends_at = clock() + self._grace
+        while self._stops:
+            await self._stop_last((ends_at - clock()) * _SHARE)
         _log.info("stopped", failed=self._failed)
 
-    async def _stop_last(self) -> None:
+    async def _stop_last(self, seconds: float) -> None:
         name, stop = self._stops.pop()
+        stopping = asyncio.ensure_future(stop())
+        done, _ = await asyncio.wait({stopping}, timeout=seconds)
+        if not done:
+            stopping.cancel()
+            self._failed = True
+            self.left.append(name)
+            _log.error("part_left", part=name, seconds=round(seconds, 1))
+            return
         try:
-            await stop()
+            await stopping
         except Exception:  # noqa: BLE001 - one part that cannot stop must not keep the others from it
             self._failed = True
             _log.exception("stop_failed", part=name)
@@ -127,7 +138,12 @@ def run(compose: Callable[[Lifecycle], Awaitable[None]], *, grace: float = 20.0)
     """Live a whole life on the fastest event loop there is; returns the exit code."""
 
     async def live() -> int:
-        return await Lifecycle(grace).run(compose)
+        life = Lifecycle(grace)
+        code = await life.run(compose)
+        if life.left:
+            # What such a part waits for may keep the loop from closing for ever.
+            os._exit(code)
+        return code
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(live())

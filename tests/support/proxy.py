@@ -46,6 +46,11 @@ class FaultyProxy:
         assert self._server is not None
         return int(self._server.sockets[0].getsockname()[1])
 
+    @property
+    def is_open(self) -> bool:
+        """Whether anything gets through."""
+        return self._open.is_set() and not self._refusing
+
     def swallow(self) -> None:
         """From now on nothing arrives anywhere, and nobody is told; also on new connections."""
         self._open.clear()

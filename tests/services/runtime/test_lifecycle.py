@@ -132,15 +132,20 @@ async def test_a_part_that_cannot_stop_does_not_keep_the_others_from_it() -> Non
     assert parts.stopped == ["bus", "store"]
 
 
-async def test_a_stop_takes_no_longer_than_the_grace() -> None:
-    parts = Parts()
+async def test_parts_that_do_not_stop_in_time_are_left_and_the_others_get_their_turn() -> None:
+    parts, life = Parts(), Lifecycle(grace=0.4)
 
     async def compose(life: Lifecycle) -> None:
-        parts.add(life, "bus", slow=True)
+        parts.add(life, "store", slow=True)
+        parts.add(life, "leases")
+        parts.add(life, "list", slow=True)
+        parts.add(life, "server")
         life.ask_to_stop()
 
     async with asyncio.timeout(5):
-        assert await Lifecycle(grace=0.1).run(compose) == 1
+        assert await life.run(compose) == 1
+    assert parts.stopped == ["server", "leases"]
+    assert life.left == ["list", "store"]
 
 
 STUBBORN = """
@@ -169,6 +174,30 @@ def test_a_second_signal_ends_the_process_at_once() -> None:
         child.send_signal(signal.SIGTERM)
 
         assert child.wait(timeout=5) == 1
+
+
+DEAF = """
+import asyncio, sys
+from engine.runtime.lifecycle import run
+
+async def deaf():
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
+
+async def compose(life):
+    life.spawn("deaf", deaf())
+    life.ask_to_stop()
+
+sys.exit(run(compose, grace=0.2))
+"""
+
+
+def test_a_process_ends_within_its_grace_whatever_is_still_under_way() -> None:
+    with subprocess.Popen([sys.executable, "-c", DEAF], stdout=subprocess.DEVNULL) as child:
+        assert child.wait(timeout=10) == 1
 
 
 async def test_metrics_are_read_over_http() -> None:
