@@ -426,6 +426,21 @@ async def test_actions_are_limited_per_player_and_the_others_play_on(house: Hous
     assert len(house.engine.commands) == 4
 
 
+async def test_a_play_of_many_cards_is_let_through_or_turned_away_whole(house: House) -> None:
+    bounds = replace(PLENTY, actions=Rate(per_second=0.001, burst=1))
+    kings = "KSKSKSKSKHKHKHKHKDKDKDKDKCKCKCKC"
+    asked = house.act()
+    asked.action.CopyFrom(action_pb2.Action(kind=action_pb2.ACTION_KIND_LAY, cards=kings))
+    async with table_server(MemoryBus(house.broker), bounds=bounds) as server, server.channel("anna") as annas:
+        anna = rpc.TableServiceStub(annas)
+        await anna.Act(asked)
+        asked.command_id = str(uuid7())
+        turned_away = await refused(anna.Act(asked))
+
+    assert turned_away == (grpc.StatusCode.RESOURCE_EXHAUSTED, "RATE_LIMITED")
+    assert [command.act.action.cards for command in house.engine.commands] == [kings]
+
+
 async def test_openings_are_limited_per_player(house: House) -> None:
     bounds = replace(PLENTY, openings=Rate(per_second=0.001, burst=1))
     async with table_server(MemoryBus(house.broker), bounds=bounds) as server, server.channel("anna") as annas:

@@ -103,6 +103,23 @@ async def test_six_house_players_on_three_replicas_play_a_match_to_its_end(house
     assert {end.phase for end in ends} == {"FINISHED"}
     assert len({end.points for end in ends}) == 1
     assert {end.deal for end in ends} == {2}
+    for frames in house.frames.values():
+        responses = [pb.PlayResponse.FromString(frame) for frame in frames]
+        answers = [response.answer.outcome for response in responses if response.HasField("answer")]
+        told = [version_told(response) for response in responses if not response.HasField("answer")]
+        assert told == sorted(told)
+        assert told[0] > 0
+        assert all(answer.accepted.version or answer.refused.version for answer in answers)
+
+
+def version_told(response: pb.PlayResponse) -> int:
+    """The version that an update, a snapshot or a heartbeat tells, alike in its events and in its view."""
+    if response.HasField("heartbeat"):
+        return response.heartbeat.version
+    view = (response.snapshot if response.HasField("snapshot") else response.update).view
+    versions = [event.version for event in response.update.events]
+    assert not versions or not view.version or versions[-1] == view.version
+    return view.version or versions[-1]
 
 
 async def test_a_match_goes_on_while_streams_break_all_the_time(house: House) -> None:

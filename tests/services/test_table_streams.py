@@ -110,6 +110,30 @@ async def test_who_knows_more_than_the_log_gets_a_snapshot_and_then_every_event(
     assert zoe.marks == marks("public", 2, 3)
 
 
+@pytest.mark.parametrize("after", [0, 3, 5])
+@pytest.mark.parametrize("steps", range(12))
+async def test_what_happens_at_any_moment_of_a_join_is_seen_once_and_in_order(
+    house: House, after: int, steps: int
+) -> None:
+    await house.engine.happen(4)
+
+    async def happen_after(steps: int) -> None:
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        await house.engine.happen(1)
+        await house.engine.happen(2)
+
+    happening = asyncio.create_task(happen_after(steps))
+    async with viewing(house.watchers, house.table_id, "anna", after, is_play=True) as anna:
+        await happening
+        await house.engine.happen(1)
+        await until(lambda: anna.views[-1].version == 9 and "seat0:9" in anna.marks)
+
+    seen_with_the_first_view = anna.views[0].version if after == 0 else after
+    assert anna.kinds[0] == ("update" if after else "snapshot")
+    assert anna.marks == marks("seat0", seen_with_the_first_view + 1, 9)
+
+
 async def test_who_watches_a_log_that_loses_its_end_is_told_and_begins_anew(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,8 +243,11 @@ async def test_a_reader_that_falls_behind_is_cut_and_the_others_are_not(
 
     assert zoe.fault is not None
     assert zoe.fault.reason == "SLOW_READER"
-    assert int(zoe.fault.metadata["version"]) == 1 + len(zoe.marks)
+    resume_from = int(zoe.fault.metadata["version"])
+    assert resume_from == 1 + len(zoe.marks)
     assert yuri.fault is None
+    async with viewing(house.watchers, house.table_id, "zoe", resume_from) as again:
+        await until(lambda: zoe.marks + again.marks == marks("public", 2, 13))
 
 
 async def test_a_feed_keeps_no_frame_that_everybody_has(house: House) -> None:
@@ -339,6 +366,27 @@ async def test_who_loses_the_seat_sees_nothing_of_it_from_that_event_on(house: H
     assert dora.marks == []
     assert dora.fault is not None
     assert dora.fault.reason == "ROLE_CHANGED"
+
+
+async def test_who_comes_back_is_where_the_log_has_him_whatever_he_was_before(house: House) -> None:
+    await house.engine.happen(4)
+    async with viewing(house.watchers, house.table_id, "dora", 3, is_play=True) as before:
+        await until(lambda: before.marks == marks("seat3", 4, 5))
+    other = UUID(int=house.table_id.int ^ 1 << 64)
+    house.engine.players[3], house.engine.players[5] = "", "dora"
+    await house.engine.happen(1)
+
+    async with (
+        viewing(house.replicas[1], house.table_id, "dora", 5, is_play=True) as dora,
+        viewing(house.replicas[2], house.table_id, "fatma", 5) as fatma,
+        viewing(house.replicas[2], house.table_id, "fatma", 5, is_play=True) as unseated,
+        viewing(house.replicas[1], other, "dora", 5, is_play=True) as elsewhere,
+    ):
+        await until(lambda: dora.marks == marks("seat5", 6, 6) and fatma.marks == marks("public", 6, 6))
+        assert isinstance(unseated.fault, NotYourSeat)
+        assert isinstance(elsewhere.fault, NotFound)
+        assert all(view.private.seat == 5 for view in dora.views)
+        assert not any(view.HasField("private") for view in fatma.views)
 
 
 @pytest.mark.parametrize("page", [1, 1000])
