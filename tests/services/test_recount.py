@@ -114,7 +114,8 @@ async def _poison(storm: Storm, open_now: set[UUID], monkeypatch: pytest.MonkeyP
 
 async def test_the_table_services_gauges_equal_a_recount_after_many_streams() -> None:
     broker, chance = Broker(), random.Random(5)
-    engines = [ScriptedEngine(MemoryBus(broker), uuid7()) for _ in range(3)]
+    ids = [UUID(bytes=uuid7().bytes[:15] + bytes([shard])) for shard in range(3)]
+    engines = [ScriptedEngine(MemoryBus(broker), table_id) for table_id in ids]
     for scripted in engines:
         await scripted.start()
     async with table_server(MemoryBus(broker)) as server, server.channel("zoe") as channel:
