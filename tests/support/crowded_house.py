@@ -32,6 +32,7 @@ from engine.runtime.facts_memory import FactLog
 from engine.runtime.limits import Meter
 from engine.runtime.running import Running
 from engine.runtime.streams import STREAMS
+from engine.service.shards import LeaseTerms
 from engine.service.table import Table
 from engine.store.memory import MemoryEventStore
 from engine.store.port import SHARDS
@@ -95,7 +96,7 @@ async def house(crews: int, gathering_ms: int = PATIENT.gathering_ms) -> AsyncIt
     store = Forgetful()
     broker = Broker(logs={one.name: FactLog(replace(one, max_messages=_FACTS_KEPT)) for one in STREAMS})
     bus = MemoryBus(broker)
-    replica = await start(store, bus, spans=replace(PATIENT, gathering_ms=gathering_ms))
+    replica = await start(store, bus, spans=replace(PATIENT, gathering_ms=gathering_ms), leases=LeaseTerms())
     await eventually(partial(_all_doors_open, broker))
     async with table_server(bus, patience=Patience()) as server, AsyncExitStack() as stack:
         tokens = tuple(_metadata(f"player{number}") for number in range(PEOPLE))
@@ -155,8 +156,10 @@ def census(at: House) -> dict[str, int]:
 
 def bounded(at: House) -> dict[str, int]:
     """The sizes of what remembers on purpose, up to a bound."""
-    engine, meters = at.replica.engine, [one for one in gc.get_objects() if isinstance(one, Meter)]
+    engine, objects = at.replica.engine, gc.get_objects()
+    meters = [one for one in objects if isinstance(one, Meter)]
     return {
+        "objects": len(objects),
         "queue of deadlines": len(engine.deadlines._queue),
         "tables of which the last fact is known": len(engine.outbox._last),
         "callers metered": sum(len(one._buckets) for one in meters),
