@@ -28,6 +28,15 @@ _LINK = {
 }
 
 
+class Link(AsyncConnection[TupleRow]):
+    """A connection whose transaction ends with its caller: who goes away in the middle has the link cut."""
+
+    async def cancel_safe(self, *, timeout: float = 30.0) -> None:  # noqa: ASYNC109 - the driver's name
+        """Cut the link, where the driver would ask the server, over another one, and wait for it."""
+        del timeout
+        _cut(self)
+
+
 class Pool(AsyncConnectionPool[AsyncConnection[TupleRow]]):
     """A pool that cuts the link of a transaction that has taken longer than `transaction_s` seconds.
 
@@ -67,6 +76,7 @@ def pool(
     options = f"-c search_path={schema} -c statement_timeout={statement_ms}"
     made = Pool(
         dsn,
+        connection_class=Link,
         kwargs={**_LINK, "options": options, "application_name": f"gouji-{schema}"},
         min_size=1,
         max_size=size,

@@ -15,6 +15,17 @@ def test_a_second_migration_finds_nothing_to_do(database: str) -> None:
     assert schemas.migrate(database) == {}
 
 
+def test_nothing_is_numbered_over_all_tables_but_the_journal_of_results(database: str) -> None:
+    numbered = """
+        select table_schema, table_name, column_name from information_schema.columns
+        where (is_identity = 'YES' or column_default like 'nextval%%') and table_schema = any(%s)
+    """
+    with psycopg.connect(database) as connection:
+        found = connection.execute(numbered, [list(schemas.SCHEMAS)]).fetchall()
+
+    assert found == [("ranking", "result", "ordinal")]
+
+
 @pytest.mark.parametrize("schema", schemas.SCHEMAS)
 def test_a_service_signs_in_and_sees_no_schema_but_its_own(database: str, schema: str) -> None:
     schemas.let_in(database, {schema: "password"})

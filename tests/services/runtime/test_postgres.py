@@ -76,6 +76,34 @@ async def test_a_transaction_that_takes_too_long_is_cut_and_leaves_nothing(pool:
     assert await count_at_last(pool) == 0
 
 
+@pytest.mark.parametrize("after_s", [0.0, 0.005, 0.02, 0.1])
+async def test_a_caller_who_goes_away_in_the_middle_leaves_nothing_and_a_connection_in_order(
+    pool: Pool, after_s: float
+) -> None:
+    leaving = asyncio.create_task(insert_and(pool, "select pg_sleep(0.3)"))
+    await asyncio.sleep(after_s)
+    leaving.cancel()
+    await asyncio.wait({leaving})
+
+    assert leaving.cancelled()
+    assert await count(pool) == 0
+    await insert_and(pool, "select 1")
+    assert await count(pool) == 1
+
+
+async def test_a_caller_who_goes_away_on_a_dead_link_is_let_go_in_time(pool: Pool, link: FaultyProxy) -> None:
+    assert await count(pool) == 0
+    link.swallow()
+    leaving = asyncio.create_task(insert_and(pool, "select 1"))
+    await asyncio.sleep(0.1)
+    leaving.cancel()
+
+    async with asyncio.timeout(3):
+        await asyncio.wait({leaving})
+    link.heal()
+    assert await count_at_last(pool) == 0
+
+
 async def test_a_dead_link_is_given_up_in_time_and_replaced(pool: Pool, link: FaultyProxy) -> None:
     assert await count(pool) == 0
     link.swallow()
