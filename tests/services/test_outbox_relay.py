@@ -171,6 +171,19 @@ async def test_what_waits_is_counted_also_while_the_bus_takes_nothing(
     assert (registry.get_sample_value("gouji_test_outbox_oldest_seconds") or 0) > 0
 
 
+async def test_a_fact_whose_transaction_ends_late_is_not_passed_over(
+    ranking_pool: AsyncConnectionPool, bus: Bus
+) -> None:
+    relay = relay_on(ranking_pool, bus)
+    async with ranking_pool.connection() as slow:
+        await put(slow, [OutgoingFact("gouji.rating.ann", 1, "ann:1", b"ann 1")])
+        await store(ranking_pool, {"bob": 1, "zoe": 1})
+        assert await relay.sweep() == 2
+
+    assert await relay.sweep() == 1
+    assert in_order(await heard(bus, 3), {"ann": 1, "bob": 1, "zoe": 1})
+
+
 async def test_facts_written_again_from_the_start_are_not_published_again(
     ranking_pool: AsyncConnectionPool, bus: Bus
 ) -> None:

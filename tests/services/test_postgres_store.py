@@ -7,18 +7,23 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any, LiteralString
 from uuid import UUID
 
 import psycopg
 import pytest
 from psycopg import conninfo
+from psycopg.rows import TupleRow
 
 from deploy.local.postgres_server import PostgresServer
 from engine.runtime.migrations import pending, upgrade
+from engine.store import append as append_module
+from engine.store import sql
 from engine.store.append import Terms
 from engine.store.partitions import AHEAD, first_id, make_partitions
-from engine.store.port import Appended, NotTheLeader, StoreUnavailable
+from engine.store.port import Appended, Deadline, NotTheLeader, StoreUnavailable
 from engine.store.postgres import HEAD, MIGRATIONS, SCHEMA, Pool, PostgresEventStore, UnmigratedStore
+from engine.store.sessions import Connection, fetch
 from tests.support.streams import append, event, fact, table_id
 
 TODAY = datetime.now(tz=UTC).date()
@@ -228,6 +233,59 @@ async def test_a_long_lived_table_stays_in_the_partition_of_its_first_day(
     with psycopg.connect(store_dsn) as owner:
         partitions = owner.execute("select distinct tableoid::regclass::text from engine.event").fetchall()
     assert partitions == [(f"engine.event_{TODAY - timedelta(days=1):%Y%m%d}",)]
+
+
+# Order and company
+
+
+async def test_a_fact_whose_transaction_ends_late_is_not_passed_over(
+    store_dsn: str, postgres_store: PostgresEventStore
+) -> None:
+    early, late = sorted((table_id(7), table_id(7)))
+    begun = """
+        insert into engine.outbox (shard, table_id, position, version, previous_hash, subject, event_id, payload)
+        values (7, %s, 1, 1, '', 'gouji.fact.early', 'early', '')
+    """
+    with psycopg.connect(store_dsn) as slow:
+        slow.execute(begun, (early,))
+        await postgres_store.append(append(late, 0, outbox=(fact(1),)))
+        meanwhile = await postgres_store.pending_facts([7], 10)
+        await postgres_store.mark_published(late, 1)
+
+    assert [pending.table_id for pending in meanwhile] == [late]
+    assert [pending.table_id for pending in await postgres_store.pending_facts([7], 10)] == [early]
+
+
+async def test_appends_that_wait_at_the_same_moment_share_a_commit(store_dsn: str) -> None:
+    store = await PostgresEventStore.open(store_dsn, Terms(lanes=1))
+    tables = [table_id() for _ in range(60)]
+
+    await asyncio.gather(*(store.append(append(table)) for table in tables))
+
+    with psycopg.connect(store_dsn) as owner:
+        found = owner.execute("select count(*), count(distinct xmin::text) from engine.event").fetchone()
+    assert found is not None
+    events, commits = found
+    assert events == len(tables)
+    assert commits <= 3
+    await store.close()
+
+
+async def test_an_append_with_its_facts_and_its_deadline_is_one_statement(
+    postgres_store: PostgresEventStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, statements = table_id(), list[str]()
+    await postgres_store.append(append(table))
+
+    async def counted(connection: Connection, statement: LiteralString, *how: Any) -> list[TupleRow]:
+        statements.append(statement)
+        return await fetch(connection, statement, *how)
+
+    monkeypatch.setattr(append_module, "fetch", counted)
+    await postgres_store.append(append(table, 1, event(), event(), outbox=(fact(1),), deadline=Deadline(1000, 3)))
+
+    assert statements == [sql.APPEND]
+    assert (await postgres_store.head(table)).deadline == Deadline(1000, 3)
 
 
 # Bounds
