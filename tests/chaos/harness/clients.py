@@ -33,7 +33,6 @@ EVERY = 5
 THINK_S = 0.08
 DAWDLE_S = 4.5
 DAWDLING = 0.004
-"""How often a player thinks for so long that the clock decides."""
 
 Token = Callable[[str], str]
 Request = TypeVar("Request")
@@ -62,6 +61,10 @@ class Book:
         self.said.append(Said(UUID(table_id), player, UUID(command_id), accepted))
         self.tables.add(UUID(table_id))
 
+    def accepted(self, table_id: UUID) -> int:
+        """How many commands of a table were accepted."""
+        return sum(said.table_id == table_id and said.accepted_at is not None for said in self.said)
+
 
 def dial(address: str) -> grpc.aio.Channel:
     """A channel with a connection of its own, which notices a dead link."""
@@ -70,16 +73,29 @@ def dial(address: str) -> grpc.aio.Channel:
 
 
 class Guest:
-    """One player as a client of the table services: what `services.bots.player` calls a table."""
+    """One player as a client of the table services: what `services.bots.player` calls a table.
+
+    `think_s`: how long he thinks at most; `dawdling`: how often for so long that the clock decides.
+    """
 
     def __init__(
-        self, name: str, channels: Sequence[grpc.aio.Channel], token: Token, book: Book, chance: random.Random
+        self,
+        name: str,
+        channels: Sequence[grpc.aio.Channel],
+        token: Token,
+        book: Book,
+        chance: random.Random,
+        *,
+        think_s: float = THINK_S,
+        dawdling: float = DAWDLING,
     ) -> None:
         self.name = name
         self._channels = channels
         self._token = partial(token, name)
         self._book = book
         self._chance = chance
+        self._think_s = think_s
+        self._dawdling = dawdling
 
     async def open_table(self, command_id: str, variant_key: str, deals: int) -> str:
         """Open a table. Raises `Stop`, `TryAgain`."""
@@ -100,7 +116,8 @@ class Guest:
         """Open a stream after a version. Raises `Stop`, `TryAgain`."""
         page = Page(self._book, self._book.stream(table_id, self.name, after_version))
         client = TableClient(self._chance.choice(self._channels), self._token, page.play)
-        return Pondering(await client.play(table_id, after_version), self._chance)
+        line = await client.play(table_id, after_version)
+        return Pondering(line, self._chance, think_s=self._think_s, dawdling=self._dawdling)
 
     async def watch(self, table_id: str) -> None:
         """Watch a table to its end, from either service, coming back as often as needed. Raises `Stop`."""
@@ -197,9 +214,11 @@ class Page:
 class Pondering:
     """A player's line, with a while to think before each action, and sometimes far too long a one."""
 
-    def __init__(self, line: PlayStream, chance: random.Random) -> None:
+    def __init__(self, line: PlayStream, chance: random.Random, *, think_s: float, dawdling: float) -> None:
         self._line = line
         self._chance = chance
+        self._think_s = think_s
+        self._dawdling = dawdling
 
     async def ready(self, command_id: str, contribution: str) -> None:
         """Say that the player wants the next deal."""
@@ -207,7 +226,8 @@ class Pondering:
 
     async def act(self, command_id: str, seen_version: int, choice: Choice) -> None:
         """Send an action, after a while."""
-        await asyncio.sleep(DAWDLE_S if self._chance.random() < DAWDLING else self._chance.uniform(0, THINK_S))
+        is_dawdling = self._chance.random() < self._dawdling
+        await asyncio.sleep(DAWDLE_S if is_dawdling else self._chance.uniform(0, self._think_s))
         await self._line.act(command_id, seen_version, choice)
 
     async def receive(self) -> Received | None:

@@ -26,7 +26,8 @@ from engine.runtime.outbox_relay import POSITION
 from engine.runtime.streams import STREAMS, stream_of
 from services.ranking.fold import Standing
 from services.ranking.rating import Skill
-from tests.chaos.harness.evidence import Board, Counted, Fact, Kind, Mark, Seen, Truth
+from tests.chaos.harness.clients import Book
+from tests.chaos.harness.evidence import Board, Counted, Evidence, Fact, Kind, Mark, Seen, Truth
 from tests.chaos.harness.truth import truth_of
 
 FRESH_PROCESSES = 2
@@ -69,7 +70,7 @@ def pending(dsn: str) -> dict[UUID, set[int]]:
 
 
 async def settle(dsn: str, bus_url: str, within_s: float, *, with_engines: bool) -> bool:
-    """Wait until all outboxes, that of engines too, are empty and all consumers have taken all; False if they do not."""
+    """Wait until all outboxes are empty and all consumers have taken all, those of engines too; False if they do not."""
     ends_at = time.monotonic() + within_s
     async with _jetstream(bus_url) as jetstream:
         while not await _is_settled(dsn, jetstream, with_engines=with_engines):
@@ -86,6 +87,20 @@ async def facts(bus_url: str) -> dict[UUID, list[Fact]]:
         fact = facts_pb2.Fact.FromString(message.data)
         found[UUID(message.subject.rsplit(".", 1)[1])].append(Fact(fact.position, fact.event_id, message.data))
     return found
+
+
+async def evidence(dsn: str, bus_url: str, book: Book) -> Evidence:
+    """All that is kept: the clients' records, the log of every table, the bus and the ratings."""
+    seen = with_audiences(book.seen)
+    return Evidence(
+        truths=await truths(dsn, seen),
+        said=book.said,
+        seen=seen,
+        bus=await facts(bus_url),
+        board=await board(dsn, bus_url),
+        pending=pending(dsn),
+        turned_away=book.turned_away,
+    )
 
 
 async def board(dsn: str, bus_url: str) -> Board:
@@ -121,7 +136,8 @@ async def _is_settled(dsn: str, jetstream: JetStreamContext, *, with_engines: bo
         return False
     with psycopg.connect(dsn) as connection:
         ((waiting,),) = connection.execute(_OUTBOXES).fetchall()
-    consumers = [info for stream in STREAMS for info in await jetstream.consumers_info(stream.name)]
+    taken = [stream for stream in STREAMS if with_engines or stream.pattern != subjects.MATCHES]
+    consumers = [info for stream in taken for info in await jetstream.consumers_info(stream.name)]
     return not waiting and not any(info.num_pending or info.num_ack_pending for info in consumers)
 
 
