@@ -45,10 +45,11 @@ _log = structlog.get_logger(__name__)
 class Terms:
     """Bounds of the writer: `lanes` connections, `batch` appends a statement, `queue` appends waiting in all.
 
+    With two lanes one makes its statement or answers while the other's is at the server, so that neither side waits.
     `statement_s` bounds one statement, `patience_s` all tries of a batch, `heads` the streams whose heads are remembered.
     """
 
-    lanes: int = 1
+    lanes: int = 2
     batch: int = 500
     queue: int = 10_000
     statement_s: float = 5.0
@@ -280,10 +281,12 @@ class GroupCommit:
         self.heads = Heads(terms.heads)
         self._lanes = tuple(Lane(dsn, terms, self.heads) for _ in range(terms.lanes))
 
-    async def append(self, append: Append) -> Appended:
-        """Store an append with whatever else waits. A cancelled caller does not cancel it."""
-        lane = self._lanes[shard_of(append.table_id) % len(self._lanes)]
-        return await lane.submit(append)
+    def submit(self, append: Append) -> asyncio.Future[Appended]:
+        """Queue an append with whatever else waits; its answer comes. A cancelled answer does not cancel it.
+
+        Raises `StoreUnavailable` when too many are waiting.
+        """
+        return self._lanes[shard_of(append.table_id) % len(self._lanes)].submit(append)
 
     async def close(self) -> None:
         """Store what is waiting, then let go of the connections."""

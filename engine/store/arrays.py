@@ -9,7 +9,8 @@ integers of 32 bits, big-endian; the last two only when there are elements), the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import chain
 from struct import Struct
 from typing import ClassVar
 from uuid import UUID
@@ -17,6 +18,7 @@ from uuid import UUID
 from psycopg import AsyncConnection, postgres, pq
 from psycopg.adapt import Dumper
 from psycopg.rows import TupleRow
+from psycopg.types import TypeInfo
 
 _HEAD = Struct("!5I")
 _EMPTY = Struct("!3I")
@@ -27,37 +29,37 @@ _INT8 = Struct("!q")
 class Packed(bytes):
     """A packed column; the subclass tells its type."""
 
-    element: ClassVar[str]
+    kind: ClassVar[TypeInfo]
 
 
 class Int8s(Packed):
     """bigint[]."""
 
-    element = "int8"
+    kind = postgres.types["int8"]
 
 
 class Uuids(Packed):
     """uuid[]."""
 
-    element = "uuid"
+    kind = postgres.types["uuid"]
 
 
 class Byteas(Packed):
     """bytea[]."""
 
-    element = "bytea"
+    kind = postgres.types["bytea"]
 
 
 class Texts(Packed):
     """text[]."""
 
-    element = "text"
+    kind = postgres.types["text"]
 
 
 class Bools(Packed):
     """boolean[]."""
 
-    element = "bool"
+    kind = postgres.types["bool"]
 
 
 def int8s(values: Sequence[int]) -> Int8s:
@@ -67,7 +69,7 @@ def int8s(values: Sequence[int]) -> Int8s:
 
 def uuids(values: Sequence[UUID]) -> Uuids:
     """Pack UUIDs."""
-    return Uuids(_fixed(Uuids, 16, [value.bytes for value in values]))
+    return Uuids(_fixed(Uuids, 16, [value.int.to_bytes(16, "big") for value in values]))
 
 
 def bools(values: Sequence[bool]) -> Bools:
@@ -91,10 +93,10 @@ def register(connection: AsyncConnection[TupleRow]) -> None:
         connection.adapters.register_dumper(kind, _dumper(kind))
 
 
-def _dumper(kind: type[Packed]) -> type[Dumper]:
+def _dumper(packed: type[Packed]) -> type[Dumper]:
     class PackedDumper(Dumper):
         format = pq.Format.BINARY
-        oid = postgres.types[kind.element].array_oid
+        oid = packed.kind.array_oid
 
         def dump(self, obj: bytes) -> bytes:
             return obj
@@ -102,8 +104,8 @@ def _dumper(kind: type[Packed]) -> type[Dumper]:
     return PackedDumper
 
 
-def _head(kind: type[Packed], length: int) -> bytes:
-    oid = postgres.types[kind.element].oid
+def _head(packed: type[Packed], length: int) -> bytes:
+    oid = packed.kind.oid
     return _HEAD.pack(1, 0, oid, length, 1) if length else _EMPTY.pack(0, 0, oid)
 
 
@@ -114,5 +116,5 @@ def _fixed(kind: type[Packed], width: int, values: Sequence[bytes]) -> bytes:
 
 
 def _varying(kind: type[Packed], values: Sequence[bytes]) -> bytes:
-    pieces: Iterable[bytes] = (piece for value in values for piece in (_LENGTH.pack(len(value)), value))
-    return _head(kind, len(values)) + b"".join(pieces)
+    lengths = map(_LENGTH.pack, map(len, values))
+    return _head(kind, len(values)) + b"".join(chain.from_iterable(zip(lengths, values, strict=True)))

@@ -67,11 +67,11 @@ def link_digest(  # noqa: PLR0917 - as link
     """Compute the same hash where only the SHA-256 of the payload is known."""
     record = _RECORD.pack(
         LAYOUT,
-        table_id.bytes,
+        table_id.int.to_bytes(16, "big"),
         version,
         schema,
         at_ms,
-        command_id.bytes,
+        command_id.int.to_bytes(16, "big"),
         _digest(type_),
         _digest(actor),
         _digest(trace_id),
@@ -83,12 +83,12 @@ def link_digest(  # noqa: PLR0917 - as link
 
 def chained(append: Append, previous: bytes) -> tuple[StoredEvent, ...]:
     """Turn an append into the events to store: numbered from its expected version on, chained to `previous`."""
-    cause = (append.actor, append.command_id, append.trace_id, append.at_ms)
+    table_id, cause = append.table_id, (append.actor, append.command_id, append.trace_id, append.at_ms)
     events: list[StoredEvent] = []
     for version, new in enumerate(append.events, append.expected_version + 1):
-        fields = (append.table_id, version, new.type, new.schema, new.payload, *cause)
-        previous = link(previous, *fields)
-        events.append(StoredEvent(*fields, previous))
+        digest = sha256(new.payload).digest()
+        previous = link_digest(previous, table_id, version, new.type, new.schema, digest, *cause)
+        events.append(StoredEvent(table_id, version, new.type, new.schema, new.payload, *cause, previous))
     return tuple(events)
 
 

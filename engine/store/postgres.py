@@ -82,7 +82,7 @@ class PostgresEventStore:
     async def append(self, append: Append) -> Appended:
         """Store the events of one command; durable when it returns."""
         check(append)
-        return await self._writer.append(append)
+        return await self._writer.submit(append)
 
     async def find_command(self, table_id: UUID, command_id: UUID) -> Appended | None:
         """The answer that this command got, if it was ever stored."""

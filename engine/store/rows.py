@@ -6,8 +6,7 @@ Law: pure; knows the order of columns in `sql.py` and nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from engine.store.arrays import Packed, bools, byteas, int8s, texts, uuids
@@ -29,14 +28,11 @@ NO_DEADLINE = -1
 Packer = Callable[[Any], Packed]
 
 _STREAM: tuple[Packer, ...] = (int8s, uuids, int8s, byteas, int8s, byteas, int8s, uuids, int8s, int8s, bools)
-_EVENT: tuple[Packer, ...] = (
-    int8s, uuids, int8s, texts, int8s, byteas, texts, uuids, texts, int8s, byteas, bools,
-)  # fmt: skip
+_EVENT: tuple[Packer, ...] = (uuids, int8s, texts, int8s, byteas, texts, uuids, texts, int8s, byteas)
 _FACT: tuple[Packer, ...] = (int8s, uuids, int8s, int8s, byteas, texts, texts, byteas)
 
 
-@dataclass(frozen=True, slots=True)
-class Chained:
+class Chained(NamedTuple):
     """An append, its events chained to `previous`, the hash of its stream's head, and its answer when it is stored."""
 
     append: Append
@@ -55,7 +51,7 @@ def columns(rows: Sequence[Chained]) -> list[Packed]:
     """Lay appends out as the columns of `sql.APPEND`: streams, events, facts."""
     return [
         *_packed(map(_stream_row, rows), _STREAM),
-        *_packed((event for row in rows for event in _event_rows(row)), _EVENT),
+        *_event_columns(rows),
         *_packed((fact for row in rows for fact in _fact_rows(row)), _FACT),
     ]
 
@@ -101,23 +97,12 @@ def _stream_row(row: Chained) -> tuple[object, ...]:
     )
 
 
-def _event_rows(row: Chained) -> Iterable[tuple[object, ...]]:
-    last, shard = row.events[-1], shard_of(row.append.table_id)
-    for event in row.events:
-        yield (
-            shard,
-            event.table_id,
-            event.version,
-            event.type,
-            event.schema,
-            event.payload,
-            event.actor,
-            event.command_id,
-            event.trace_id,
-            event.at_ms,
-            event.hash,
-            event is last,
-        )
+def _event_columns(rows: Sequence[Chained]) -> Iterator[Packed]:
+    """The fields of an event as it is, between its shard and whether it ends its command."""
+    events = [event for row in rows for event in row.events]
+    yield int8s([shard_of(event.table_id) for event in events])
+    yield from _packed(events, _EVENT)
+    yield bools([event is row.events[-1] for row in rows for event in row.events])
 
 
 def _fact_rows(row: Chained) -> Iterable[tuple[object, ...]]:

@@ -70,13 +70,10 @@ async def fetch(
     Raises `ConnectionLost` when its outcome is unknown, `psycopg.Error` when the server said no and nothing happened.
     The caller must not be cancelled: it belongs to the store.
     """
-    work = asyncio.create_task(_fetch(connection, statement, parameters))
-    done, _ = await asyncio.wait({work}, timeout=seconds)
-    if not done:
-        _log.warning("statement cut", seconds=seconds)
-        _cut(connection)
+    cut = asyncio.get_running_loop().call_later(seconds, _cut, connection, seconds)
     try:
-        return await work
+        cursor = await connection.execute(statement, parameters, binary=True)
+        return await cursor.fetchall() if cursor.description else []
     except errors.ReadOnlySqlTransaction as demoted:
         # The server has become a standby; the primary is elsewhere, and only a new connection finds it.
         await connection.close()
@@ -85,15 +82,13 @@ async def fetch(
         if connection.closed:
             raise ConnectionLost from failure
         raise
+    finally:
+        cut.cancel()
 
 
-async def _fetch(connection: Connection, statement: LiteralString, parameters: Parameters) -> list[TupleRow]:
-    cursor = await connection.execute(statement, parameters, binary=True)
-    return await cursor.fetchall() if cursor.description else []
-
-
-def _cut(connection: Connection) -> None:
+def _cut(connection: Connection, seconds: float) -> None:
     """Shut the socket down under a statement, so that it fails now; closing it would free its number too early."""
+    _log.warning("statement cut", seconds=seconds)
     wire = socket.socket(fileno=connection.pgconn.socket)
     try:
         wire.shutdown(socket.SHUT_RDWR)

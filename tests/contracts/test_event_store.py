@@ -345,7 +345,7 @@ async def test_a_change_of_any_field_breaks_the_chain(store: EventStore, change:
     await store.append(append(table, 0, event(), event(), event(), event()))
     stored = list(await store.read(table))
 
-    stored[2] = replace(stored[2], **change)  # type: ignore[arg-type] # each case changes one field to its own type
+    stored[2] = stored[2]._replace(**change)  # type: ignore[arg-type] # each case changes one field to its own type
 
     assert first_break(stored) == 3
 
