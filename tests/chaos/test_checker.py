@@ -22,6 +22,7 @@ from tests.chaos.harness.evidence import (
     Mark,
     Said,
     Seen,
+    Term,
     Timeout,
     Truth,
     TurnedAway,
@@ -67,6 +68,7 @@ def honest() -> Evidence:
             Seen(TABLE_ID, "eve", 0, "public", [Mark(Kind.SNAPSHOT, 3), *watched, Mark(Kind.BEAT, length)]),
             Seen(TABLE_ID, "cem", 1, "seat2", [*played, Mark(Kind.VIEW, length)]),
         ],
+        terms={TABLE_ID: [Term(1, 3), Term(1, 4), *(Term(version, 4) for version in range(2, length + 1))]},
         witnessed=[Witnessed(TABLE_ID, version, state) for version, state in enumerate(table.states, 1)],
         bus={TABLE_ID: table.facts},
         board=Board(
@@ -129,7 +131,7 @@ def test_an_action_that_stands_in_the_log_twice_is_named(distance: int) -> None:
     log = list(truth().log)
     first = next(row for row in log if row.ends_command)
     place = first.event.version + distance
-    twice = replace(log[place - 1].event, command_id=first.event.command_id)
+    twice = log[place - 1].event._replace(command_id=first.event.command_id)
     log[place - 1] = Logged(twice, ends_command=True)
 
     assert Law.DOUBLED_ACTION in laws(with_truth(log=log))
@@ -189,13 +191,20 @@ def test_a_snapshot_for_a_client_that_went_on_from_a_version_means_that_the_log_
 
 def test_a_changed_payload_breaks_the_chain() -> None:
     log = list(truth().log)
-    log[6] = log[6]._replace(event=replace(log[6].event, payload=b"another"))
+    log[6] = log[6]._replace(event=log[6].event._replace(payload=b"another"))
 
     assert laws(with_truth(log=log)) == {Law.BROKEN_CHAIN}
 
 
 def test_a_head_that_is_not_the_last_event_breaks_the_chain() -> None:
     assert laws(with_truth(head=replace(truth().head, version=7))) == {Law.BROKEN_CHAIN}
+
+
+@pytest.mark.parametrize("claimed", [Term(7, 4), Term(8, 4)], ids=["claimed", "written"])
+def test_who_writes_to_a_table_after_a_later_leader_is_named(claimed: Term) -> None:
+    written = {TABLE_ID: [Term(7, 3), claimed, Term(claimed.version + 1, 3)]}
+
+    assert laws(replace(honest(), terms=written)) == {Law.ZOMBIE_WROTE}
 
 
 def test_a_deal_that_does_not_verify_is_named() -> None:
@@ -262,6 +271,12 @@ def test_a_result_that_counts_twice_is_named() -> None:
     board = replace(honest().board, journal=[*honest().board.journal, honest().board.journal[0]])
 
     assert Law.DOUBLED_RESULT in laws(replace(honest(), board=board))
+
+
+def test_results_of_a_table_that_count_in_another_order_are_named() -> None:
+    board = replace(honest().board, journal=honest().board.journal[::-1])
+
+    assert laws(replace(honest(), board=board)) == {Law.REORDERED_RESULT}
 
 
 def test_a_result_of_no_table_is_named() -> None:

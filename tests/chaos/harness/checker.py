@@ -7,8 +7,9 @@ under test said about itself.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import pairwise
 from typing import NamedTuple
 from uuid import UUID
 
@@ -32,6 +33,7 @@ class Law(StrEnum):
     WRONG_VIEW = "a client saw a view that the log does not give"
     VERSION_HOLE = "a client's stream has a hole, a double or a step back"
     BROKEN_CHAIN = "the hash chain or the head does not follow"
+    ZOMBIE_WROTE = "a replica wrote to a table that another had taken over"
     UNFIT_DEAL = "a finished deal does not verify"
     WRONG_STATE = "a live engine told another state than the log"
     MISSING_FACT = "a fact of the log is not on the bus"
@@ -40,6 +42,7 @@ class Law(StrEnum):
     FOREIGN_FACT = "a fact on the bus is none of the log"
     UNCOUNTED_RESULT = "a result of the log does not count"
     DOUBLED_RESULT = "a result counts twice"
+    REORDERED_RESULT = "results of a table count in another order"
     FOREIGN_RESULT = "what counts is no result of the log"
     WRONG_RATING = "a rating is not the fold of the results"
     WRONG_TELLING = "the facts about a player's ratings have a hole or a double"
@@ -157,6 +160,17 @@ def _chained(evidence: Evidence) -> Iterator[Violation]:
             yield Violation(Law.BROKEN_CHAIN, str(table_id), f"the head stands at {truth.head.version}")
 
 
+def _led(evidence: Evidence) -> Iterator[Violation]:
+    """Once a later leader has written to a table, no earlier one does."""
+    for table_id, terms in evidence.terms.items():
+        for before, after in pairwise(terms):
+            if after.epoch < before.epoch:
+                what = (
+                    f"version {after.version} in term {after.epoch}, after version {before.version} in {before.epoch}"
+                )
+                yield Violation(Law.ZOMBIE_WROTE, str(table_id), what)
+
+
 def _fit(evidence: Evidence) -> Iterator[Violation]:
     """Every finished deal can be verified by anybody."""
     for table_id, truth in evidence.truths.items():
@@ -197,7 +211,7 @@ def _compared(where: str, due: list[Fact], there: list[Fact]) -> Iterator[Violat
 
 
 def _counted(evidence: Evidence) -> Iterator[Violation]:
-    """Every result of the log that was told counts once, and nothing else does."""
+    """Every result of the log that was told counts once, in the order of its table, and nothing else does."""
     results = {Counted(table_id, position) for table_id, truth in evidence.truths.items() for position in truth.results}
     pending = {Counted(table_id, position) for table_id, them in evidence.pending.items() for position in them}
     counts = Counter(evidence.board.journal)
@@ -208,6 +222,17 @@ def _counted(evidence: Evidence) -> Iterator[Violation]:
     ):
         for line in sorted(wrong):
             yield Violation(law, str(line.table_id), f"position {line.position}")
+    for table_id, positions in _positions(counts).items():
+        if positions != sorted(positions):
+            yield Violation(Law.REORDERED_RESULT, str(table_id), f"positions {positions}")
+
+
+def _positions(counted: Iterable[Counted]) -> Mapping[UUID, list[int]]:
+    """The results of each table in the order in which they first counted."""
+    found: dict[UUID, list[int]] = defaultdict(list)
+    for table_id, position in counted:
+        found[table_id].append(position)
+    return found
 
 
 def _rated(evidence: Evidence) -> Iterator[Violation]:
@@ -265,6 +290,7 @@ _LAWS: tuple[Callable[[Evidence], Iterator[Violation]], ...] = (
     _shown,
     _followed,
     _chained,
+    _led,
     _fit,
     _same_states,
     _published,

@@ -71,6 +71,13 @@ class Witnessed(NamedTuple):
     state: str
 
 
+class Term(NamedTuple):
+    """A writing of a table's row: the version it stood at then, and the epoch of the term in which it was written."""
+
+    version: int
+    epoch: int
+
+
 class Logged(NamedTuple):
     """A row of the log."""
 
@@ -144,12 +151,13 @@ class Board:
 class Evidence:
     """Everything that is known when all faults are healed and all play has ended.
 
-    `healed`: the version of each table that was open at the moment of healing; `ended_at_ms`: when the engines were
+    `terms`: by table, who wrote its row, in that order. `healed`: the version of each table that was open at the moment of healing; `ended_at_ms`: when the engines were
     stopped; `pending`: positions of facts that were still in the outbox then; `settled`: whether everything else had
     come to rest; `waiting`: players still in the queue; `outcries`: what processes logged that must never be logged.
     """
 
     truths: Mapping[UUID, Truth] = field(default_factory=dict)
+    terms: Mapping[UUID, Sequence[Term]] = field(default_factory=dict)
     said: Sequence[Said] = ()
     seen: Sequence[Seen] = ()
     witnessed: Sequence[Witnessed] = ()
