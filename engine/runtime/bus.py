@@ -124,6 +124,10 @@ class Bus(Protocol):
         """The first durable message of this very subject beyond a sequence, if there is one."""
         ...
 
+    async def count_facts(self, pattern: str) -> Mapping[str, int]:
+        """How many durable messages of a pattern there are, by subject."""
+        ...
+
     async def consume(self, pattern: str, durable: str, handler: FactHandler) -> Subscription:
         """Deliver durable messages that match, from the beginning, at least once, in order, one at a time.
 

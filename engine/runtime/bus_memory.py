@@ -145,7 +145,7 @@ class MemoryBus:
         return self._broker.logs[stream_of(subject).name].after(subject, sequence)
 
     async def count_facts(self, pattern: str) -> Mapping[str, int]:
-        """How many durable messages of a pattern there are, by subject: for operators."""
+        """How many durable messages of a pattern there are, by subject."""
         self._check()
         return self._broker.logs[stream_of(pattern).name].counts(pattern)
 

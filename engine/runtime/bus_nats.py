@@ -230,7 +230,7 @@ class NatsBus:
         return _stored(subject, found)
 
     async def count_facts(self, pattern: str) -> Mapping[str, int]:
-        """How many durable messages of a pattern there are, by subject: for operators."""
+        """How many durable messages of a pattern there are, by subject."""
         self._check()
         with _translated_lasting(pattern):
             return await counts(self._client, stream_of(pattern).name, pattern)

@@ -73,6 +73,10 @@ class SplitBus:
         """The first durable message of this subject beyond a sequence, whoever published it."""
         return await self._outside.fact_after(subject, sequence)
 
+    async def count_facts(self, pattern: str) -> Mapping[str, int]:
+        """How many durable messages there are, whoever published them."""
+        return await self._outside.count_facts(pattern)
+
     async def consume(self, pattern: str, durable: str, handler: FactHandler) -> Subscription:
         """Deliver durable messages of everybody."""
         return await self._outside.consume(pattern, durable, handler)

@@ -45,14 +45,6 @@ class Streams(Log, Protocol):
         ...
 
 
-class CountingBus(Bus, Protocol):
-    """A bus that knows how many facts it holds."""
-
-    async def count_facts(self, pattern: str) -> Mapping[str, int]:
-        """How many durable messages there are, by subject."""
-        ...
-
-
 class Verdict(StrEnum):
     """How the bus stands to a table's log."""
 
@@ -133,7 +125,7 @@ def _hash_before(events: Sequence[StoredEvent]) -> dict[int, bytes]:
 class Reconciliation:
     """Goes through the tables from one id on. Methods raise `StoreUnavailable`, `BusUnavailable`."""
 
-    def __init__(self, store: Streams, bus: CountingBus, facts_of: FactsOf) -> None:
+    def __init__(self, store: Streams, bus: Bus, facts_of: FactsOf) -> None:
         self._store = store
         self._bus = bus
         self._facts_of = facts_of

@@ -20,6 +20,7 @@ from engine.runtime import identity, logs, parts, subjects
 from engine.runtime.bus import Bus, FactMessage
 from engine.runtime.clock import SystemClock
 from engine.runtime.grpc_server import GrpcServer, IsReady
+from engine.runtime.heads import Heads
 from engine.runtime.identity import Role
 from engine.runtime.intake import Intake, IntakeMeasures
 from engine.runtime.lifecycle import Lifecycle, run
@@ -96,6 +97,7 @@ async def start_matchmaking(
         watches.wake()
 
     life.spawn("outbox", relay.run())
+    life.spawn("heads", Heads(pool, bus, subjects.FACTS, registry, NAME).run())
     life.spawn("matcher", matcher.run())
     life.spawn("keeper", keeper.run())
     life.spawn("watches", watches.run())

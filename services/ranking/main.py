@@ -17,6 +17,7 @@ from engine.runtime import logs, parts, postgres, subjects
 from engine.runtime.bus import Bus, FactMessage
 from engine.runtime.clock import SystemClock
 from engine.runtime.grpc_server import GrpcServer, IsReady
+from engine.runtime.heads import Heads
 from engine.runtime.intake import Intake, IntakeMeasures
 from engine.runtime.lifecycle import Lifecycle, run
 from engine.runtime.outbox_relay import OutboxRelay, RelayMeasures
@@ -52,6 +53,7 @@ async def start_ranking(
         relay.wake()
 
     life.spawn("outbox", relay.run())
+    life.spawn("heads", Heads(pool, bus, subjects.FACTS, registry, NAME).run())
     facts = await bus.consume(subjects.FACTS, await rebuild.consumer_name(pool), take)
     life.on_stop("facts", facts.stop)
     return Ranking(Board(pool), intake)

@@ -8,10 +8,10 @@ from uuid import UUID
 import pytest
 
 from engine.runtime import subjects
+from engine.runtime.bus import Bus
 from engine.runtime.bus_memory import Broker, MemoryBus
 from engine.runtime.bus_nats import NatsBus, NatsOptions
 from engine.runtime.uuid7 import uuid7
-from engine.service.reconciliation import CountingBus
 from engine.store.memory import MemoryEventStore
 from engine.store.postgres import PostgresEventStore
 from tests.support.streams import append, table_id
@@ -28,7 +28,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[MemoryEventStor
 
 
 @pytest.fixture(params=["memory", "nats"])
-async def bus(request: pytest.FixtureRequest, nats_url: str) -> AsyncIterator[CountingBus]:
+async def bus(request: pytest.FixtureRequest, nats_url: str) -> AsyncIterator[Bus]:
     is_memory = request.param == "memory"
     connected = MemoryBus(Broker()) if is_memory else await NatsBus.connect(NatsOptions((nats_url,)))
     yield connected
@@ -49,7 +49,7 @@ async def test_every_stream_is_listed_by_table_id_open_or_closed(store: MemoryEv
     assert await store.every_stream(UUID(int=tables[-1].int + 1), 100) == []
 
 
-async def test_facts_are_counted_by_subject(bus: CountingBus) -> None:
+async def test_facts_are_counted_by_subject(bus: Bus) -> None:
     one, two = uuid7(), uuid7()
     for number in range(3):
         await bus.publish_fact(subjects.fact(one), b"", event_id=f"{one}{number}")

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,9 @@ from deploy import schemas
 from deploy.local.nats_server import NatsServer
 from deploy.local.postgres_server import PostgresServer
 from deploy.local.process import ChildProcess
+
+BACKENDS_S = 0.5
+"""For the backends of a killed server to notice and end."""
 
 _PASSWORDS = {"engine": "engine-of-a-test"}
 _OUTCRIES = ("quarantined", "critical", "never retrieved", "Traceback", "facts parked")
@@ -66,21 +70,19 @@ class EngineSite:
 
     def keep_copy(self) -> None:
         """Copy the database as it is now."""
-        self.postgres.stop()
         self._put(self._folder / "postgres" / "cluster", self._folder / "copy")
-        self.postgres.start()
 
     def go_back(self) -> None:
         """Lose what was stored since the copy, as a failover to a standby that was behind does."""
-        self.postgres.stop()
         self._put(self._folder / "copy", self._folder / "postgres" / "cluster")
-        self.postgres.start()
 
-    @staticmethod
-    def _put(what: Path, where: Path) -> None:
-        """Copy a folder with its owners and modes in place of another."""
+    def _put(self, what: Path, where: Path) -> None:
+        """Copy a folder with its owners and modes in place of another, while no server is at work on them."""
+        self.postgres.kill()
+        time.sleep(BACKENDS_S)
         shutil.rmtree(where, ignore_errors=True)
         subprocess.run(["/bin/cp", "-a", what, where], check=True)
+        self.postgres.start()
 
     def outcry(self) -> list[str]:
         """What the engines logged that must never be logged."""

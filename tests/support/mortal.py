@@ -176,6 +176,10 @@ class MortalBus:
         await self._life.breathe()
         return await self._inner.fact_after(subject, sequence)
 
+    async def count_facts(self, pattern: str) -> Mapping[str, int]:
+        await self._life.breathe()
+        return await self._inner.count_facts(pattern)
+
     async def consume(self, pattern: str, durable: str, handler: FactHandler) -> Subscription:
         return await self._inner.consume(pattern, durable, handler)
 
