@@ -19,6 +19,7 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as NatsSubscription
+from nats.aio.transport import TcpTransport
 from nats.js import api
 from prometheus_client import CollectorRegistry
 
@@ -83,8 +84,37 @@ class NatsOptions:
     pause: float = 1.0
 
 
+class _Wire(TcpTransport):
+    """The driver's link, which drops what is written after its end, as the driver expects; uvloop's raise instead."""
+
+    def __bool__(self) -> bool:
+        # Else the driver would make one of its own.
+        return True
+
+    def write(self, payload: bytes) -> None:
+        with suppress(RuntimeError):
+            super().write(payload)  # type: ignore[no-untyped-call]
+
+    def writelines(self, payload: list[bytes]) -> None:
+        with suppress(RuntimeError):
+            super().writelines(payload)  # type: ignore[no-untyped-call]
+
+
 class _Driver(Client):
     """The driver, mended where one who no longer waits for a PONG would cost everybody the connection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._transport = _Wire()  # type: ignore[no-untyped-call]
+
+    async def forget(self, subscription: NatsSubscription) -> None:
+        """Have nothing more sent for this subscription, neither on this link nor on the next.
+
+        The driver alone asks for that once; when the link is lost meanwhile it asks for the subscription anew.
+        """
+        self._remove_sub(subscription._id)  # noqa: SLF001 - the driver's own
+        subscription._stop_processing()  # noqa: SLF001 - as above
+        await self._send_unsubscribe(subscription._id)  # noqa: SLF001 - as above
 
     async def _process_pong(self) -> None:
         if self._pongs and self._pongs[0].done():
@@ -382,11 +412,12 @@ class NatsBus:
             await self._client.flush(timeout=2)
 
     async def _detach(self, subscription: NatsSubscription) -> None:
-        with suppress(nats.errors.Error):
-            if self._client.is_connected:
+        """Take what is on its way already, and then no more."""
+        with suppress(nats.errors.Error, TimeoutError):
+            async with asyncio.timeout(_CLOSE_WAIT):
                 await subscription.drain()  # type: ignore[no-untyped-call]
-            else:
-                await subscription.unsubscribe()
+        with suppress(nats.errors.Error):
+            await self._client.forget(subscription)
 
     async def _refuse(self, msg: Msg, why: str) -> None:
         with suppress(nats.errors.Error):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import nats
 import pytest
+import uvloop
 from nats.js import JetStreamContext
 from nats.js.errors import ServerError
 from prometheus_client import CollectorRegistry
@@ -350,3 +351,46 @@ async def test_a_server_that_cannot_make_a_stream_just_now_is_asked_again(
     assert refusals == []
     assert await bus.publish_fact("gouji.fact.late", b"told", event_id="late", expected_sequence=0) == 1
     await bus.close()
+
+
+async def test_a_door_that_closes_while_the_link_is_lost_is_asked_nothing_on_the_next_link(
+    nats_server: NatsServer, nats_url: str, other: NatsBus
+) -> None:
+    registry = CollectorRegistry()
+
+    async def answer(_: Message) -> bytes:
+        return b"here"
+
+    async with FaultyProxy(nats_server.port) as proxy:
+        far = NatsOptions((nats_url.replace(str(nats_server.port), str(proxy.port)),))
+        bus = await NatsBus.connect(far, registry)
+        door, _ = await bus.serve("door", answer), await bus.serve("stays", answer)
+        proxy.swallow()
+        closing = asyncio.create_task(door.stop())
+        await asyncio.sleep(0.1)
+        proxy.heal()
+        async with asyncio.timeout(SOON):
+            await closing
+            assert await answered_at_last(other, "stays") == b"here"
+
+        with pytest.raises(NoResponders):
+            await other.request("door", b"", timeout=1)
+        assert registry.get_sample_value("gouji_bus_turned_away_total") == 0
+        await bus.close()
+
+
+def test_what_is_said_in_the_very_moment_in_which_the_link_ends_is_lost_and_breaks_nothing(nats_url: str) -> None:
+    async def say() -> None:
+        bus = await NatsBus.connect(NatsOptions((nats_url,)))
+        driver = bus._client
+        driver._transport._io_writer.transport.abort()  # type: ignore[union-attr]
+        await asyncio.sleep(0)  # the link has ended, and the driver does not know yet
+        with suppress(nats.errors.Error):
+            await driver.flush(timeout=1)
+        async with asyncio.timeout(SOON):
+            await published_at_last(bus, subjects.rating("ann"), 1, 0)
+        await bus.close()
+
+    # As services run: the links of this loop raise when something is written after their end.
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(say())
