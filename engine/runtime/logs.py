@@ -57,7 +57,9 @@ def _blank(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 def _renderers(form: LogFormat, stream: TextIO) -> list[Processor]:
     if form == "console" or (form == "auto" and stream.isatty()):
-        return [structlog.dev.ConsoleRenderer(colors=stream.isatty())]
+        # The prettier traceback shows every local variable, hands and passwords too.
+        plain = structlog.dev.plain_traceback
+        return [structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=plain)]
     return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
 
 

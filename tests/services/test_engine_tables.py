@@ -288,6 +288,24 @@ async def test_a_fault_of_the_rules_sets_one_table_aside_and_the_others_play_on(
     assert await other.play(10) == 10
 
 
+async def test_a_table_that_is_set_aside_tells_no_card(
+    bench: Bench, dealt: Callers, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hand = (await dealt.view("anna")).private.hand
+
+    def decide(*_: object) -> match.Decision:
+        raise KeyError(hand)
+
+    monkeypatch.setattr(match, "decide", decide)
+    reply = await dealt.act("anna", PASS)
+
+    [(_, fault)] = bench.replica.engine.tables.quarantined()
+    told = capsys.readouterr().out
+    assert "table quarantined" in told
+    assert "KeyError in decide" in fault
+    assert not any(hand in text for text in (told, fault, str(reply)))
+
+
 async def test_a_table_set_aside_plays_on_with_the_next_leader(
     bench: Bench, dealt: Callers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,22 @@ def test_cards_and_secrets_are_blanked(stream: io.StringIO, key: str) -> None:
     assert "AAKK" not in stream.getvalue()
 
 
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_a_fault_is_told_without_what_it_held_in_its_hands(stream: io.StringIO, form: logs.LogFormat) -> None:
+    logs.configure(form=form, stream=stream)
+
+    def look_at(hand: str) -> int:
+        return len(hand) // 0
+
+    try:
+        look_at("AAKK"[::-1])
+    except ZeroDivisionError:
+        structlog.get_logger().exception("failed")
+
+    assert "ZeroDivisionError" in stream.getvalue()
+    assert "KKAA" not in stream.getvalue()
+
+
 def test_an_exception_is_told_in_the_same_line(stream: io.StringIO) -> None:
     logs.configure(stream=stream)
     try:
