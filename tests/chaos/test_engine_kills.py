@@ -1,8 +1,6 @@
 import asyncio
 import os
-import shutil
 import signal
-import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -23,12 +21,9 @@ pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture
-def site() -> Iterator[EngineSite]:
-    folder = Path(tempfile.mkdtemp(prefix="gouji-chaos-"))
-    folder.chmod(0o755)
+def site(folder: Path) -> Iterator[EngineSite]:
     with site_in(folder) as site:
         yield site
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
@@ -148,6 +143,16 @@ async def test_postgres_killed_in_the_middle_of_a_deal_loses_nothing(site: Engin
         site.postgres.start()
 
     await play_through(tables, trouble, 1.0)
+    for callers in tables:
+        await check(site, callers)
+
+
+async def test_a_failover_to_the_standby_in_the_middle_of_a_deal_loses_nothing(site: EngineSite, bus: Bus) -> None:
+    await asyncio.to_thread(site.add_standby)
+    site.engine()
+    tables = [await table(bus) for _ in range(3)]
+
+    await play_through(tables, site.fail_over, 1.0)
     for callers in tables:
         await check(site, callers)
 

@@ -14,10 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from psycopg import conninfo
+
 from deploy import schemas
 from deploy.local.nats_server import NatsServer
 from deploy.local.postgres_server import PostgresServer
-from deploy.local.process import ChildProcess
+from deploy.local.process import LOOPBACK, ChildProcess
+from tests.support.standby import follow, promote
 
 BACKENDS_S = 0.5
 """For the backends of a killed server to notice and end."""
@@ -40,6 +43,7 @@ class EngineSite:
         self._folder = folder
         self.postgres = PostgresServer(folder / "postgres")
         self.nats = NatsServer(folder / "nats")
+        self.standby: PostgresServer | None = None
         self.engines: list[ChildProcess] = []
         self.dsn = ""
 
@@ -56,7 +60,7 @@ class EngineSite:
         log = self._folder / f"engine{len(self.engines)}.jsonl"
         dsn = self.postgres.dsn("gouji", user=schemas.role("engine"), password=_PASSWORDS["engine"])
         env = {
-            "GOUJI_POSTGRES_DSN": dsn,
+            "GOUJI_POSTGRES_DSN": self._wherever_it_is(dsn),
             "GOUJI_NATS_SERVERS": self.nats.address,
             "GOUJI_NATS_USER": "engine",
             "GOUJI_NATS_PASSWORD": self.nats.password("engine"),
@@ -67,6 +71,27 @@ class EngineSite:
         child.start()
         self.engines.append(child)
         return child
+
+    def add_standby(self) -> None:
+        """Give the database a standby that has every commit before it is acknowledged."""
+        self.standby = follow(self.postgres, self._folder / "postgres", self._folder / "standby")
+        self.dsn = self._wherever_it_is(self.dsn)
+
+    def fail_over(self) -> None:
+        """Lose the primary for good and let the standby take over."""
+        assert self.standby is not None
+        self.postgres.kill()
+        promote(self.standby)
+
+    def _wherever_it_is(self, dsn: str) -> str:
+        """Let a client find the primary among all servers."""
+        ports = [server.port for server in (self.postgres, self.standby) if server is not None]
+        return conninfo.make_conninfo(
+            dsn,
+            host=",".join([LOOPBACK] * len(ports)),
+            port=",".join(map(str, ports)),
+            target_session_attrs="read-write",
+        )
 
     def keep_copy(self) -> None:
         """Copy the database as it is now."""
@@ -94,6 +119,8 @@ class EngineSite:
         for child in self.engines:
             child.kill()
         self.nats.stop()
+        if self.standby is not None:
+            self.standby.stop()
         self.postgres.stop()
 
 
