@@ -164,6 +164,7 @@ async def _listen(life: Lifecycle, earshot: Earshot) -> None:
 
 async def _run(life: Lifecycle, engine: Engine, doors: Doors, servicer: Servicer, bus: Bus) -> None:
     life.spawn("outbox", engine.outbox.run())
+    life.spawn("comparing", engine.outbox.keep_comparing())
     life.spawn("shards", engine.shards.run())
     handovers = await handover.hear(bus, engine.shards.look)
     life.on_stop("handovers", handovers.stop)

@@ -45,7 +45,7 @@ class Measures:
             "gouji_engine_outbox_parked_tables", "Tables whose facts contradict the bus.", registry=registry
         )
         self.outbox_holes = Gauge(
-            "gouji_engine_bus_holes", "Tables parked because the bus lost earlier facts of theirs.", registry=registry
+            "gouji_engine_bus_holes", "Tables of which the bus has lost facts.", registry=registry
         )
         self.outbox_forks = Gauge(
             "gouji_engine_bus_forks", "Tables parked because the bus has other facts than the log.", registry=registry

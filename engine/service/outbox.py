@@ -17,11 +17,13 @@ from uuid import UUID
 
 import structlog
 
+from engine.runtime import subjects
 from engine.runtime.bell import Bell
 from engine.runtime.bus import Bus, BusUnavailable, FactMessage, OutOfSequence
 from engine.runtime.clock import Clock
 from engine.runtime.gate import PREVIOUS_HASH
 from engine.runtime.outbox_relay import POSITION
+from engine.runtime.uuid7 import made_at_ms
 from engine.service.measures import Measures
 from engine.service.shards import Shards
 from engine.store.port import EventStore, PendingFact, StoreUnavailable, shard_of
@@ -34,6 +36,9 @@ EVENT_ID = "Nats-Msg-Id"
 _ROUND = 1000
 _REMEMBERED = 4096
 _PARKED_S = 30.0
+_COMPARE_S = 60.0
+_COMPARED_MS = 29 * 86_400_000
+"""How old a table may be whose facts are compared: a day less than facts stay on the bus."""
 
 
 class Contradiction(Exception):
@@ -83,6 +88,7 @@ class Outbox:
         self._bell = Bell(sweep_ms / 1000)
         self._last: OrderedDict[UUID, Published] = OrderedDict()
         self._parked: dict[UUID, _Parked] = {}
+        self._lost: frozenset[UUID] = frozenset()
         self._waiting: dict[tuple[UUID, int], float] = {}
 
     def nudge(self) -> None:
@@ -97,6 +103,28 @@ class Outbox:
             except StoreUnavailable:
                 _log.warning("outbox not swept")
             await self._bell.sleep()
+
+    async def keep_comparing(self) -> None:
+        """Compare now and then, for ever."""
+        while True:
+            await self._clock.sleep(_COMPARE_S)
+            try:
+                await self.compare()
+            except BusUnavailable:
+                _log.warning("facts not compared")
+
+    async def compare(self) -> None:
+        """Count the tables of which the bus has fewer facts than it has acknowledged: it has lost the newest ones."""
+        counts = await self._bus.count_facts(subjects.FACTS)
+        since_ms = self._clock.now_ms() - _COMPARED_MS
+        self._lost = frozenset(
+            table
+            for table, last in self._last.items()
+            if made_at_ms(table) > since_ms and counts.get(subjects.fact(table), 0) < last.position
+        )
+        if self._lost:
+            _log.error("facts lost", tables=len(self._lost))
+        self._count_parked()
 
     async def sweep(self) -> int:
         """One round over everything pending; returns how many facts went out."""
@@ -200,10 +228,11 @@ class Outbox:
         """Count the tables parked; those whose shard is led elsewhere now are that replica's."""
         held = frozenset(self._shards.held())
         self._parked = {table: parked for table, parked in self._parked.items() if shard_of(table) in held}
-        holes = sum(parked.is_hole for parked in self._parked.values())
+        holes = {table for table, parked in self._parked.items() if parked.is_hole}
+        lost = {table for table in self._lost if shard_of(table) in held}
         self._measures.outbox_parked.set(len(self._parked))
-        self._measures.outbox_holes.set(holes)
-        self._measures.outbox_forks.set(len(self._parked) - holes)
+        self._measures.outbox_holes.set(len(holes | lost))
+        self._measures.outbox_forks.set(len(self._parked) - len(holes))
 
     def _measure(self, pending: Sequence[PendingFact]) -> None:
         """Count what waits, and since when the oldest does (by this replica's own clock)."""

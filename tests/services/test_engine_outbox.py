@@ -10,8 +10,10 @@ from engine.runtime import subjects
 from engine.runtime.bus import BusUnavailable, OutOfSequence
 from engine.runtime.bus_memory import Broker, MemoryBus
 from engine.runtime.clock import SystemClock
+from engine.runtime.facts_memory import FactLog
 from engine.runtime.gate import PREVIOUS_HASH
 from engine.runtime.outbox_relay import POSITION
+from engine.runtime.streams import stream_of
 from engine.runtime.uuid7 import uuid7
 from engine.service.measures import Measures
 from engine.service.outbox import EVENT_ID, Outbox
@@ -251,6 +253,27 @@ async def test_facts_that_an_operator_told_while_they_waited_are_not_published_a
     assert bench.value("gouji_engine_outbox_parked_tables") == 0
     assert await bench.published(table) == ["fact 1", "fact 2", "fact 3"]
     assert await bench.store.pending_facts(bench.shards.held(), 10) == []
+
+
+async def test_facts_that_the_bus_has_lost_are_counted_though_nothing_new_happens(bench: Bench) -> None:
+    lost, kept = uuid7(), uuid7()
+    for table in (lost, kept):
+        for position in (1, 2):
+            await bench.tell(table, position)
+    await bench.outbox.sweep()
+    await bench.outbox.compare()
+    before = bench.value("gouji_engine_bus_holes")
+    bench.broker.logs["FACTS"] = FactLog(stream_of(subjects.FACTS))
+    for position in (1, 2):
+        await bench.bus.publish_fact(subjects.fact(kept), b"", event_id=f"{kept}:{position}")
+
+    await bench.outbox.compare()
+    after = bench.value("gouji_engine_bus_holes")
+    for position in (1, 2):
+        await bench.bus.publish_fact(subjects.fact(lost), b"", event_id=f"{lost}:{position}")
+    await bench.outbox.compare()
+
+    assert (before, after, bench.value("gouji_engine_bus_holes")) == (0, 1, 0)
 
 
 async def test_a_parked_table_goes_on_once_its_facts_were_told_again(
