@@ -1,7 +1,7 @@
 """A service's connections to its own Postgres schema.
 
-Law: knows no table. Every connection has the schema as its whole search path, gives a dead link up within seconds, and
-runs no statement longer than a bound. What the driver calls out of reach leaves here as `Unavailable`, too many waiting
+Law: knows no table. Every connection has the schema as its whole search path, is to a server that can be written to (of
+several that a DSN may name), gives a dead link up within seconds, and runs no statement longer than a bound. What the driver calls out of reach leaves here as `Unavailable`, too many waiting
 for a connection as `Busy`.
 """
 
@@ -25,6 +25,7 @@ _LINK = {
     "keepalives_interval": 1,
     "keepalives_count": 3,
     "tcp_user_timeout": 5000,
+    "target_session_attrs": "read-write",
 }
 
 

@@ -9,6 +9,7 @@ from typing import LiteralString
 import psycopg
 import pytest
 from psycopg import conninfo
+from psycopg_pool import PoolTimeout
 
 from engine.runtime import postgres
 from engine.runtime.faults import Busy, Unavailable
@@ -45,6 +46,17 @@ async def insert_and(pool: Pool, statement: LiteralString) -> None:
         async with pool.connection() as connection:
             await connection.execute("insert into thing values (1)")
             await connection.execute(statement)
+
+
+async def test_a_server_that_takes_no_writes_is_passed_over(database: str) -> None:
+    name = conninfo.conninfo_to_dict(database)["dbname"]
+    async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:
+        await connection.execute(f'alter database "{name}" set default_transaction_read_only = on')
+    passing = postgres.pool(database, "one", wait_s=0.5)
+
+    with pytest.raises(PoolTimeout):
+        await passing.open(wait=True, timeout=0.5)
+    await passing.close()
 
 
 async def count_at_last(pool: Pool) -> int:
