@@ -15,11 +15,13 @@ from multiprocessing import get_context
 from uuid import UUID
 
 import nats
+import nats.errors
 import psycopg
 from gouji.engine.v1 import facts_pb2
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+from nats.js.errors import APIError
 
 from engine.runtime import subjects
 from engine.runtime.outbox_relay import POSITION
@@ -34,6 +36,7 @@ FRESH_PROCESSES = 2
 SETTLE_S = 0.5
 
 _PAGE = 500
+_SHARED_OUT_S = 30.0
 _TABLES = "select table_id, version, closed from engine.stream"
 _PENDING = "select table_id, position from engine.outbox"
 _OUTBOXES = "select (select count(*) from ranking.outbox) + (select count(*) from matchmaking.outbox)"
@@ -83,7 +86,7 @@ async def settle(dsn: str, bus_url: str, within_s: float, *, with_engines: bool)
 async def facts(bus_url: str) -> dict[UUID, list[Fact]]:
     """The facts of every table in the order of the stream."""
     found: dict[UUID, list[Fact]] = defaultdict(list)
-    async for message in _messages(bus_url, subjects.FACTS):
+    for message in await _messages(bus_url, subjects.FACTS):
         fact = facts_pb2.Fact.FromString(message.data)
         found[UUID(message.subject.rsplit(".", 1)[1])].append(Fact(fact.position, fact.event_id, message.data))
     return found
@@ -112,7 +115,7 @@ async def board(dsn: str, bus_url: str) -> Board:
             for player, mu, sigma, deals, matches in connection.execute(_RATINGS)
         }
     told: dict[str, list[int]] = defaultdict(list)
-    async for message in _messages(bus_url, subjects.RATINGS):
+    for message in await _messages(bus_url, subjects.RATINGS):
         told[message.subject.rsplit(".", 1)[1]].append(int((message.headers or {})[POSITION]))
     return Board(journal, standings, told)
 
@@ -141,7 +144,19 @@ async def _is_settled(dsn: str, jetstream: JetStreamContext, *, with_engines: bo
     return not waiting and not any(info.num_pending or info.num_ack_pending for info in consumers)
 
 
-async def _messages(bus_url: str, pattern: str) -> AsyncIterator[Msg]:
+async def _messages(bus_url: str, pattern: str) -> list[Msg]:
+    """Everything in the stream, in its order; asked anew while servers that came back still share out who answers."""
+    ends_at = time.monotonic() + _SHARED_OUT_S
+    while True:
+        try:
+            return [message async for message in _read(bus_url, pattern)]
+        except (APIError, nats.errors.TimeoutError):
+            if time.monotonic() > ends_at:
+                raise
+            await asyncio.sleep(SETTLE_S)
+
+
+async def _read(bus_url: str, pattern: str) -> AsyncIterator[Msg]:
     config = ConsumerConfig(deliver_policy=DeliverPolicy.ALL, ack_policy=AckPolicy.NONE)
     async with _jetstream(bus_url) as jetstream:
         stream = stream_of(pattern).name
