@@ -17,7 +17,7 @@ import typer
 
 from services.cli.output import ERR, OUT, fail, print_json
 
-ALL = "kill,restart,stop,reset,blackhole,latency,slowdb,clock"
+ALL = "kill,restart,stop,reset,lose,blackhole,latency,slowdb,clock,fulldisk"
 
 
 def chaos(  # noqa: PLR0917 - the options of one command

@@ -10,23 +10,30 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import LiteralString
 
 import psycopg
 import structlog
 from psycopg.rows import TupleRow
 
-from tests.chaos.harness.havoc import Blow, Fault
+from tests.chaos.harness.havoc import Blow, Fault, mark_of
 from tests.chaos.harness.site import Site
+from tests.support.engine_bench import eventually
 
 LONGEST_DELAY_S = 0.2
 SLOWEST_DATABASE_S = 0.6
 CLOCK_MS = 8_000
+AFTER_S = 2.0
 LATE = 0.5
 """Black holes up to this size give back late what they took, the others never."""
 
 _log = structlog.get_logger(__name__)
 
-_HOLD = "lock table engine.stream in exclusive mode"
+_HOLDS = (
+    "lock table engine.stream in exclusive mode",
+    # Tables still change hands, so that what waits here comes late.
+    "lock table engine.event in exclusive mode",
+)
 
 
 class Havoc:
@@ -57,10 +64,23 @@ class Havoc:
         )
         try:
             await self._do(blow)
-            await asyncio.sleep(blow.for_s)
+            await self._last(blow)
         finally:
             await self._undo(blow)
             self._struck.discard(blow.target)
+
+    async def _last(self, blow: Blow) -> None:
+        """Wait for the end of a blow's time; one that has nothing more to do gives time to what follows from it."""
+
+        async def is_lost() -> bool:
+            return self._site.proxies[blow.target].has_cut
+
+        if blow.fault is Fault.LOSE:
+            with suppress(TimeoutError):
+                await eventually(is_lost, blow.for_s)
+            await asyncio.sleep(AFTER_S)
+        else:
+            await asyncio.sleep(blow.for_s)
 
     async def _do(self, blow: Blow) -> None:
         match blow.fault:
@@ -70,10 +90,14 @@ class Havoc:
                 await self._site.end(blow.target)
             case Fault.STOP:
                 self._site.pause(blow.target)
+            case Fault.LOSE:
+                self._site.proxies[blow.target].cut_at(mark_of(blow.target) or b"", is_delivered=True)
             case Fault.CLOCK:
                 self._site.turn_clock(blow.target, round((blow.size - 0.5) * 2 * CLOCK_MS))
             case Fault.SLOWDB if blow.target == "postgres":
-                await self._hold()
+                await self._hold(_HOLDS[int(blow.size * len(_HOLDS))])
+            case Fault.FULLDISK:
+                self._site.fill(blow.target)
             case _:
                 self._hurt(blow)
 
@@ -87,6 +111,8 @@ class Havoc:
                 self._site.turn_clock(blow.target, 0)
             case Fault.SLOWDB if blow.target == "postgres":
                 await self._let_go()
+            case Fault.FULLDISK:
+                await self._site.clear(blow.target)
             case Fault.LATENCY | Fault.SLOWDB:
                 self._site.proxies[blow.target].delay(0)
             case Fault.BLACKHOLE if blow.size < LATE:
@@ -104,11 +130,11 @@ class Havoc:
         }
         kinds[blow.fault]()
 
-    async def _hold(self) -> None:
+    async def _hold(self, statement: LiteralString) -> None:
         """Let nobody append; a database that is down is slow enough."""
         with suppress(psycopg.OperationalError):
             self._holder = await psycopg.AsyncConnection.connect(self._site.dsn, connect_timeout=2)
-            await self._holder.execute(_HOLD)
+            await self._holder.execute(statement)
 
     async def _let_go(self) -> None:
         holder, self._holder = self._holder, None

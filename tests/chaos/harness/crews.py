@@ -21,7 +21,7 @@ from services.bots.matchmaking_client import MatchmakingClient
 from services.bots.pauses import growing
 from services.bots.player import play_match
 from services.bots.queue import find_table
-from tests.chaos.harness.clients import Book, Guest, dial
+from tests.chaos.harness.clients import DAWDLING, THINK_S, Book, Guest, dial
 from tests.chaos.harness.evidence import TurnedAway
 from tests.chaos.harness.site import TABLES, Site
 
@@ -36,14 +36,18 @@ Value = TypeVar("Value")
 
 
 class Club:
-    """All players. `late` is set when no new match shall begin; `waiting` counts who is in the queue."""
+    """All players, who never think when they are `hasty`.
 
-    def __init__(self, site: Site, seed: int) -> None:
+    `late` is set when no new match shall begin; `waiting` counts who is in the queue.
+    """
+
+    def __init__(self, site: Site, seed: int, *, hasty: bool = False) -> None:
         self.book = Book()
         self.late = asyncio.Event()
         self.waiting = 0
         self.bothers: Counter[str] = Counter()
         self._site = site
+        self._hasty = hasty
         self._chance = random.Random(seed)
         self._channels = AsyncExitStack()
         self._crews: list[asyncio.Task[None]] = []
@@ -92,7 +96,9 @@ class Club:
         return channel
 
     def _guest(self, name: str, channels: Sequence[grpc.aio.Channel]) -> Guest:
-        return Guest(name, channels, self._site.token, self.book, random.Random(self._chance.random()))
+        chance = random.Random(self._chance.random())
+        think_s, dawdling = (0.0, 0.0) if self._hasty else (THINK_S, DAWDLING)
+        return Guest(name, channels, self._site.token, self.book, chance, think_s=think_s, dawdling=dawdling)
 
     async def _crew(self, guests: Sequence[Guest], watcher: Guest) -> None:
         """Six who open a table, sit down and play, and one who watches, again and again."""

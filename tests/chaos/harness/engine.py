@@ -1,7 +1,7 @@
 """The engine process with a clock that can be turned from outside.
 
-Law: composed of the house's own parts; only the clock differs, and what a sabotage puts around store and bus. The clock
-reads by how many milliseconds it is off from the file that `GOUJI_CHAOS_CLOCK` names, a moment after it has changed.
+Law: composed of the house's own parts; only the clock differs. It reads by how many milliseconds it is off from
+the file that `GOUJI_CHAOS_CLOCK` names, a moment after it has changed.
 """
 
 from __future__ import annotations
@@ -9,27 +9,16 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from engine.runtime import logs, parts
-from engine.runtime.bus import Bus
 from engine.runtime.clock import SystemClock
 from engine.runtime.grpc_server import GrpcServer
 from engine.runtime.lifecycle import Lifecycle, run
 from engine.service.main import add_health, open_store, start_engine
 from engine.service.settings import EngineSettings
-from engine.store.port import EventStore
 
 LOOK_S = 0.05
-
-
-class Around(NamedTuple):
-    """What is put around the store and the bus."""
-
-    store: Callable[[EventStore], EventStore] = lambda store: store
-    bus: Callable[[Bus], Bus] = lambda bus: bus
 
 
 class TurnedClock(SystemClock):
@@ -49,25 +38,25 @@ class TurnedClock(SystemClock):
         return super().now_ms() + self._off_ms
 
 
-async def compose(life: Lifecycle, settings: EngineSettings, around: Around) -> None:
+async def compose(life: Lifecycle, settings: EngineSettings) -> None:
     """Start an engine with a turned clock."""
     registry = parts.start_metrics(life, settings)
     store = await open_store(life, settings)
     bus = await parts.start_bus(life, settings, "gouji-engine", registry)
     clock = TurnedClock(Path(os.environ["GOUJI_CHAOS_CLOCK"]))
     terms = settings.terms()
-    engine = await start_engine(life, around.store(store), around.bus(bus), terms=terms, registry=registry, clock=clock)
+    engine = await start_engine(life, store, bus, terms=terms, registry=registry, clock=clock)
     server = GrpcServer(parts.listening(settings), ())
     add_health(server, engine, store, bus)
     await parts.start_server(life, server, settings.grace)
 
 
-def live(around: Around) -> None:
+def main() -> None:
     """Live until told to stop, or killed."""
     settings = EngineSettings()  # type: ignore[call-arg]  # the environment gives what is missing
     logs.configure(settings.log_level, settings.log_format)
-    sys.exit(run(lambda life: compose(life, settings, around), grace=settings.grace))
+    sys.exit(run(lambda life: compose(life, settings), grace=settings.grace))
 
 
 if __name__ == "__main__":
-    live(Around())
+    main()

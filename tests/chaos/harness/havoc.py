@@ -22,10 +22,26 @@ class Fault(StrEnum):
     RESTART = "restart"
     STOP = "stop"
     RESET = "reset"
+    LOSE = "lose"
     BLACKHOLE = "blackhole"
     LATENCY = "latency"
     SLOWDB = "slowdb"
     CLOCK = "clock"
+    FULLDISK = "fulldisk"
+
+
+MARKS = {
+    "engine>nats": b" gouji.fact.",
+    "matchmaking>nats": b" gouji.match.",
+    "ranking>nats": b" gouji.rating.",
+    "ranking>postgres": b"into result",
+}
+"""By links, without the numbers of who is at their ends: how what is said there begins when a fact is told or counted."""
+
+
+def mark_of(link: str) -> bytes | None:
+    """How one knows on this link that a fact is being told or counted, if that happens there."""
+    return MARKS.get("".join(letter for letter in link if not letter.isdigit()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +76,14 @@ class Targets:
                 return [*self.processes, *self.engines, *self.buses]
             case Fault.RESET | Fault.BLACKHOLE | Fault.LATENCY:
                 return self.links
+            case Fault.LOSE:
+                return [link for link in self.links if mark_of(link)]
             case Fault.SLOWDB:
                 return ["postgres", *self.database_links]
             case Fault.CLOCK:
                 return self.engines
+            case Fault.FULLDISK:
+                return self.buses
 
 
 # How long each lasts, seconds.
@@ -72,10 +92,12 @@ LASTING = {
     Fault.RESTART: (0.0, 1.0),
     Fault.STOP: (1.0, 6.0),
     Fault.RESET: (0.0, 1.5),
+    Fault.LOSE: (1.0, 6.0),
     Fault.BLACKHOLE: (1.0, 15.0),
     Fault.LATENCY: (2.0, 8.0),
     Fault.SLOWDB: (0.5, 4.0),
     Fault.CLOCK: (2.0, 10.0),
+    Fault.FULLDISK: (3.0, 12.0),
 }
 
 

@@ -8,31 +8,35 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import UUID
 
-from engine.runtime.bus import Message, MessageHandler
-from engine.runtime.bus_nats import NatsBus, NatsOptions
-from tests.chaos.harness import gathering
+import nats
+from nats.aio.msg import Msg
+
+from engine.runtime import subjects
+from tests.chaos.harness import gathering, sabotage, trail
 from tests.chaos.harness.blows import Havoc
 from tests.chaos.harness.checker import Violation, violations
 from tests.chaos.harness.crews import Club
 from tests.chaos.harness.evidence import Evidence, Kind, Witnessed
 from tests.chaos.harness.havoc import Blow, Fault, blows
-from tests.chaos.harness.site import ENGINES, Site
+from tests.chaos.harness.site import ENGINES, SETTINGS, Site
+from tests.support.engine_bench import eventually
 
 FINISH_S = 120.0
 """How long matches may go on after the healing; tables that have not ended by then must at least have moved."""
 SETTLE_S = 90.0
+WARM_UP_S = 60.0
 
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked for. `nodes`: of NATS, one or three. `blows`: these instead of drawn ones. `engine_module`: another engine than the house's own, to see that its faults are caught."""
+    """What is asked for. `nodes`: of NATS, one or three. `blows`: these instead of drawn ones. `warm_up`: so many answers before the first blow. `hasty`: players never think. `sabotage`: safeties that are taken out, to see that it is noticed."""
 
     seconds: float
     tables: int
@@ -40,7 +44,9 @@ class Plan:
     faults: Sequence[Fault] = tuple(Fault)
     finish_s: float = FINISH_S
     settle_s: float = SETTLE_S
-    engine_module: str = ""
+    warm_up: int = 0
+    hasty: bool = False
+    sabotage: str = ""
     nodes: int = 1
     blows: Sequence[Blow] | None = None
 
@@ -73,23 +79,32 @@ class Report:
 async def run(plan: Plan, folder: Path, tell: Tell) -> Report:
     """Run it. Raises `ServerFailed` when the installation does not start or does not come back."""
     began = time.monotonic()
-    engine = plan.engine_module or ("tests.chaos.harness.engine" if Fault.CLOCK in plan.faults else "")
-    async with Site(folder, engine, nodes=plan.nodes) as site:
+    async with _site(plan, folder) as site:
         tell("starting")
         await site.start()
-        club, witnessed = Club(site, plan.seed), list[Witnessed]()
-        bus = await NatsBus.connect(NatsOptions(tuple(site.bus_url.split(",")), name="chaos"))
-        await bus.subscribe("gouji.witness.*", _hear(witnessed))
+        club, witnessed = Club(site, plan.seed, hasty=plan.hasty), list[Witnessed]()
+        # Not by the house's own bus, which would lay out streams.
+        bus = await nats.connect(
+            site.bus_url.split(","), name="chaos", max_reconnect_attempts=-1, reconnect_time_wait=1
+        )
+        await bus.subscribe(subjects.WITNESSES, cb=_hear(witnessed))
         havoc = Havoc(site)
         try:
             times = await _live(plan, site, club, havoc, tell)
-            evidence = await _evidence(site, club, witnessed, times)
+            evidence = await _evidence(plan, site, club, witnessed, times)
         finally:
             await club.leave()
             await bus.close()
     tell("judging")
     report = _report(evidence, times, dict(havoc.fallen), dict(havoc.hit))
     return replace(report, ended=dict(site.ended), bothers=dict(club.bothers), seconds=time.monotonic() - began)
+
+
+def _site(plan: Plan, folder: Path) -> Site:
+    if plan.sabotage:
+        switch = {sabotage.SWITCH: plan.sabotage}
+        return Site(folder, nodes=plan.nodes, settings=SETTINGS | switch, program=sabotage.PROGRAM)
+    return Site(folder, "tests.chaos.harness.engine" if Fault.CLOCK in plan.faults else "", nodes=plan.nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +118,14 @@ class _Times:
 
 async def _live(plan: Plan, site: Site, club: Club, havoc: Havoc, tell: Tell) -> _Times:
     """Play through everything to the end."""
+
+    async def has_warmed_up() -> bool:
+        return len(club.book.said) >= plan.warm_up
+
     club.come(plan.tables)
     progress = asyncio.create_task(_progress(club, havoc, tell))
     try:
+        await eventually(has_warmed_up, WARM_UP_S)
         drawn = blows(plan.seed, plan.seconds, plan.faults, site.targets)
         await havoc.wreak(drawn if plan.blows is None else plan.blows)
         healing = time.monotonic()
@@ -124,27 +144,22 @@ async def _live(plan: Plan, site: Site, club: Club, havoc: Havoc, tell: Tell) ->
     return _Times(healed, settled, healed_at - healing, finished_at - healed_at, time.monotonic() - finished_at)
 
 
-async def _evidence(site: Site, club: Club, witnessed: Sequence[Witnessed], times: _Times) -> Evidence:
+async def _evidence(plan: Plan, site: Site, club: Club, witnessed: Sequence[Witnessed], times: _Times) -> Evidence:
     """Stop the players, then the engines, so that nothing moves any more; let the rest take what is there; look."""
     waiting = club.waiting
     await club.leave()
     ended_at_ms = time.time_ns() // 1_000_000
     for engine in ENGINES:
         await site.end(engine)
-    settled = await gathering.settle(site.dsn, site.bus_url, SETTLE_S, with_engines=False)
-    seen = gathering.with_audiences(club.book.seen)
-    return Evidence(
-        truths=await gathering.truths(site.dsn, seen),
-        said=club.book.said,
-        seen=seen,
+    settled = await gathering.settle(site.dsn, site.bus_url, plan.settle_s, with_engines=False)
+    kept = await gathering.evidence(site.dsn, site.bus_url, club.book)
+    return replace(
+        kept,
+        terms=trail.terms(site.dsn),
         witnessed=witnessed,
-        bus=await gathering.facts(site.bus_url),
-        board=await gathering.board(site.dsn, site.bus_url),
         healed=times.healed,
         ended_at_ms=ended_at_ms,
-        pending=gathering.pending(site.dsn),
         settled=settled and times.settled,
-        turned_away=club.book.turned_away,
         waiting=waiting,
         outcries=site.outcries(),
     )
@@ -159,9 +174,9 @@ async def _progress(club: Club, havoc: Havoc, tell: Tell) -> None:
         tell(f"{at_s:.0f} s: {len(club.book.tables)} tables, {answers} answers, {blows_so_far} blows")
 
 
-def _hear(witnessed: list[Witnessed]) -> MessageHandler:
-    async def hear(message: Message) -> None:
-        version, state = message.payload.decode().split()
+def _hear(witnessed: list[Witnessed]) -> Callable[[Msg], Awaitable[None]]:
+    async def hear(message: Msg) -> None:
+        version, state = message.data.decode().split()
         witnessed.append(Witnessed(UUID(message.subject.rsplit(".", 1)[1]), int(version), state))
 
     return hear

@@ -30,8 +30,10 @@ from deploy.local.postgres_server import PostgresServer
 from deploy.local.process import LOOPBACK, ChildProcess, free_port
 from engine.runtime.clock import SystemClock
 from engine.runtime.identity import Minter, Role
+from tests.chaos.harness import disk, trail
 from tests.chaos.harness.cluster import cluster
 from tests.chaos.harness.havoc import Targets
+from tests.chaos.harness.outcries import is_outcry
 from tests.support.proxy import FaultyProxy
 
 ENGINES = ("engine1", "engine2")
@@ -40,6 +42,7 @@ OTHERS = ("matchmaking", "ranking")
 PROCESSES = (*ENGINES, *TABLES, *OTHERS)
 WITH_DATABASE = (*ENGINES, *OTHERS)
 CLIENTS = "clients"
+PROGRAM = "services.cli"
 
 READY_S = 90.0
 WATCH_S = 0.3
@@ -47,7 +50,6 @@ GRACE_S = 15.0
 CLEAN = (0, -signal.SIGTERM)
 """How a process ends that was asked to: by itself, or at once when it had not begun yet."""
 HOUR_MS = 3_600_000
-OUTCRIES = ("quarantined", "critical", "never retrieved", "facts parked", "nats: encountered error")
 
 SETTINGS = {
     "GOUJI_LEASE_TTL_MS": "2000",
@@ -110,10 +112,18 @@ TARGETS = targets(("nats",))
 class Site:
     """One installation in a folder that the database's account can enter. Used as a context; `start` makes it serve.
 
-    `ended`: how often each process ended by itself; `dsn`: the database as its owner, past every proxy.
+    `settings`: of its services; `program`: what each is served by. `ended`: how often each process ended by itself; `dsn`: the database as its owner, past every proxy.
     """
 
-    def __init__(self, folder: Path, engine_module: str = "", *, nodes: int = 1) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        engine_module: str = "",
+        *,
+        nodes: int = 1,
+        settings: Mapping[str, str] = SETTINGS,
+        program: str = PROGRAM,
+    ) -> None:
         self.folder = folder
         self.postgres = PostgresServer(folder / "postgres")
         self.buses = {"nats": NatsServer(folder / "nats")} if nodes == 1 else cluster(folder)
@@ -123,10 +133,12 @@ class Site:
         self.unclean: list[str] = []
         self.dsn = ""
         self._engine_module = engine_module
+        self._program = program
         self._ports = {process: free_port() for process in PROCESSES}
-        self._installation = Installation.of(folder, self.postgres, next(iter(self.buses.values())), {}, SETTINGS)
+        self._installation = Installation.of(folder, self.postgres, next(iter(self.buses.values())), {}, settings)
         self._children: dict[str, ChildProcess] = {}
         self._down: set[str] = set()
+        self._paused: set[str] = set()
         self._minter = Minter(token_key(folder), "gouji", SystemClock())
         self._context = AsyncExitStack()
         self._watching: asyncio.Task[None] | None = None
@@ -174,11 +186,18 @@ class Site:
         await asyncio.to_thread(self._thing(name).kill)
 
     async def end(self, name: str) -> None:
-        """Ask a process to stop, as an upgrade does; one that is not gone in time, or fails, is an outcry."""
+        """Ask a process to stop, as an upgrade does; one that is not gone in time, or fails, is an outcry.
+
+        What cannot reach its database or bus has to leave something undone, and says so with its exit code.
+        """
         self._down.add(name)
-        child = self._children[name]
-        await asyncio.to_thread(child.stop, grace_s=GRACE_S)
-        if child.exit_code() not in CLEAN:
+        child, is_cut_off = self._children[name], self._is_cut_off(name)
+        stopping = asyncio.create_task(asyncio.to_thread(child.stop, grace_s=GRACE_S))
+        while not stopping.done():
+            await asyncio.wait({stopping}, timeout=WATCH_S)
+            is_cut_off |= self._is_cut_off(name)
+        await stopping
+        if child.exit_code() not in CLEAN and not (child.exit_code() == 1 and is_cut_off):
             self.unclean.append(f"{name} stopped with exit code {child.exit_code()}")
 
     async def revive(self, name: str) -> None:
@@ -188,12 +207,23 @@ class Site:
 
     def pause(self, name: str) -> None:
         """Stop a process in its tracks."""
+        self._paused.add(name)
         os.kill(self._thing(name).pid, signal.SIGSTOP)
 
     def resume(self, name: str) -> None:
         """Let a stopped process go on."""
+        self._paused.discard(name)
         if self._thing(name).is_running():
             os.kill(self._thing(name).pid, signal.SIGCONT)
+
+    def fill(self, bus: str) -> None:
+        """Leave a server of NATS no room on its disk."""
+        disk.fill(self.buses[bus].pid)
+
+    async def clear(self, bus: str) -> None:
+        """Give it room again and start it anew, as an operator must, for it keeps nothing before that."""
+        disk.clear(self.buses[bus].pid)
+        await asyncio.to_thread(self.buses[bus].restart)
 
     def turn_clock(self, engine: str, by_ms: int) -> None:
         """Make an engine believe that it is so much later."""
@@ -214,8 +244,13 @@ class Site:
             for child in self._children
             for line in self._log(child).read_text(errors="replace").splitlines()
         )
-        cries = [line[:500] for line in lines if any(cry in line for cry in OUTCRIES)]
+        cries = [line[:500] for line in lines if is_outcry(line)]
         return [*cries, *self.unclean]
+
+    def _is_cut_off(self, process: str) -> bool:
+        """Whether the process cannot reach a server just now."""
+        ways = [link for link in links(tuple(self.buses)) if link.here == process]
+        return any(not self.proxies[way.name].is_open or way.there in self._down | self._paused for way in ways)
 
     def _thing(self, name: str) -> ChildProcess | PostgresServer | NatsServer:
         return self._servers.get(name) or self._children[name]
@@ -238,6 +273,7 @@ class Site:
             server.start()
         self.dsn = self._installation.database()
         schemas.migrate(self.dsn)
+        trail.lay(self.dsn)
         schemas.let_in(self.dsn, self._installation.database_passwords)
 
     def _child(self, process: str) -> ChildProcess:
@@ -261,7 +297,7 @@ class Site:
     def _command(self, service: str) -> Sequence[str]:
         if service == "engine" and self._engine_module:
             return [sys.executable, "-m", self._engine_module]
-        return [sys.executable, "-m", "services.cli", "serve", service, "--with-parent"]
+        return [sys.executable, "-m", self._program, "serve", service, "--with-parent"]
 
     def _wait(self, process: str) -> None:
         deadline = time.monotonic() + READY_S
