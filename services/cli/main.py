@@ -15,6 +15,7 @@ from services.cli import (
     bus,
     cases,
     chaos,
+    checkpoint,
     facts,
     health,
     migrate,
@@ -43,6 +44,7 @@ app.command()(serve.serve)
 app.command()(migrate.migrate)
 app.command()(partitions.partitions)
 app.add_typer(archive.app, name="archive")
+app.add_typer(checkpoint.app, name="checkpoint")
 app.add_typer(tables.app, name="tables")
 app.add_typer(bus.app, name="bus")
 app.command()(facts.facts)
