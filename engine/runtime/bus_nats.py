@@ -52,7 +52,6 @@ _ANSWER = "Gouji-Answer"
 _QUEUE = "servers"
 _PUBLISH_WAIT = 5.0
 _CLOSE_WAIT = 2.0
-_LAY_WAIT = 10.0
 _WRONG_LAST_SEQUENCE = 10071
 _NO_MESSAGE = 10037
 _DRIVER_QUEUE = 65_536
@@ -140,7 +139,7 @@ class NatsBus:
     async def connect(cls, options: NatsOptions, registry: CollectorRegistry | None = None) -> NatsBus:
         """Connect and lay out the streams; raises `BusUnavailable` when that takes longer than `connect_within`.
 
-        A server that keeps no facts just now, its disk being full for instance, does not keep anybody from all else:
+        A server that keeps no facts for a third of that, its disk being full for instance, keeps nobody from all else:
         the streams are laid out when it does. Without a registry nobody sees what is counted.
         """
         bus = cls(options, BusMeasures(registry or CollectorRegistry()))
@@ -152,6 +151,7 @@ class NatsBus:
         try:
             await starting
         except (asyncio.CancelledError, nats.errors.Error, OSError) as failure:
+            bus._closing = True
             await bus._disconnect()
             raise BusUnavailable("cannot connect in time") from failure  # the urls may hold passwords
         return bus
@@ -329,7 +329,7 @@ class NatsBus:
     async def _start(self) -> None:
         await self._connect()
         self._laying_out = asyncio.create_task(self._lay_streams_at_last())
-        _, late = await asyncio.wait({self._laying_out}, timeout=_LAY_WAIT)
+        _, late = await asyncio.wait({self._laying_out}, timeout=self._options.connect_within / 3)
         if late:
             _log.warning("streams_not_laid_out")
             self._laying_out.add_done_callback(self._laid_out_late)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import socket
 from collections.abc import AsyncIterator
@@ -13,7 +14,7 @@ import nats
 import pytest
 import uvloop
 from nats.js import JetStreamContext
-from nats.js.errors import ServerError
+from nats.js.errors import BadRequestError, ServerError
 from prometheus_client import CollectorRegistry
 
 from deploy.local.nats_server import CONFIG, NatsServer
@@ -165,9 +166,8 @@ async def test_streams_and_consumers_that_were_lost_are_made_again(nats_url: str
 
 
 async def test_a_server_that_keeps_no_facts_serves_everything_else_and_facts_later(
-    server_folder: Path, monkeypatch: pytest.MonkeyPatch
+    server_folder: Path,
 ) -> None:
-    monkeypatch.setattr("engine.runtime.bus_nats._LAY_WAIT", 0.2)
     registry, got = CollectorRegistry(), asyncio.Queue[bytes]()
     server = Forgetful(server_folder / "forgetful")
     await asyncio.to_thread(server.start)
@@ -181,7 +181,7 @@ async def test_a_server_that_keeps_no_facts_serves_everything_else_and_facts_lat
     def interrupted() -> float | None:
         return registry.get_sample_value("gouji_bus_consumer_interrupted", {"durable": "reader"})
 
-    bus = await NatsBus.connect(NatsOptions((server.url(),), pause=0.1), registry)
+    bus = await NatsBus.connect(NatsOptions((server.url(),), pause=0.1, connect_within=3.0), registry)
     await bus.serve("gouji.engine.list", answer)
     await bus.consume(subjects.RATINGS, "reader", take)
     for refused in (
@@ -394,3 +394,22 @@ def test_what_is_said_in_the_very_moment_in_which_the_link_ends_is_lost_and_brea
     # As services run: the links of this loop raise when something is written after their end.
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(say())
+
+
+async def test_a_server_that_refuses_the_streams_is_left_without_a_complaint(
+    nats_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+
+    async def lay(jetstream: JetStreamContext, replicas: int) -> None:
+        del jetstream, replicas
+        raise BadRequestError(code=400, err_code=10052, description="stream configuration is invalid")
+
+    monkeypatch.setattr("engine.runtime.bus_nats.lay_streams", lay)
+    with pytest.raises(BusUnavailable):
+        await NatsBus.connect(NatsOptions((nats_url,)))
+    gc.collect()
+    await asyncio.sleep(0.1)
+
+    assert complaints == []
