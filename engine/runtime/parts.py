@@ -37,6 +37,10 @@ class Unmigrated(Exception):
     """The database lacks migrations: run them before starting."""
 
 
+class Volatile(Exception):
+    """The database would forget what it has acknowledged: the message names the settings that are off."""
+
+
 def start_metrics(life: Lifecycle, settings: ProcessSettings) -> CollectorRegistry:
     """Open the port where Prometheus reads. Raises `OSError` when it is taken."""
     registry = new_registry()
@@ -45,14 +49,16 @@ def start_metrics(life: Lifecycle, settings: ProcessSettings) -> CollectorRegist
 
 
 async def start_pool(life: Lifecycle, settings: PostgresSettings, schema: str, scripts: Path) -> AsyncConnectionPool:
-    """Connect to a schema. Raises `Unmigrated`, `Unavailable`."""
+    """Connect to a schema. Raises `Unmigrated`, `Unavailable`, and in production `Volatile`."""
     dsn = settings.postgres_dsn.get_secret_value()
     if missing := await asyncio.to_thread(migrations.pending, dsn, scripts, schema):
         raise Unmigrated(f"{schema}: {', '.join(missing)}")
     pool = postgres.pool(dsn, schema, size=settings.postgres_pool_max, transaction_s=_LONGEST_TRANSACTION_S)
     with reaching():
         await pool.open(wait=True)
-    life.on_stop("pool", pool.close)
+        life.on_stop("pool", pool.close)
+        if settings.is_production and (off := await postgres.forgetful(pool)):
+            raise Volatile(", ".join(off))
     return pool
 
 

@@ -28,6 +28,11 @@ _LINK = {
     "target_session_attrs": "read-write",
 }
 
+_FORGETFUL = """
+select name from pg_settings
+where name in ('fsync', 'full_page_writes', 'synchronous_commit') and setting = 'off' order by name
+"""
+
 
 class Link(AsyncConnection[TupleRow]):
     """A connection whose transaction ends with its caller: who goes away in the middle has the link cut."""
@@ -88,6 +93,12 @@ def pool(
     )
     made.transaction_s = transaction_s
     return made
+
+
+async def forgetful(lent: AsyncConnectionPool) -> tuple[str, ...]:
+    """Name the settings by which the server forgets what it has acknowledged when it crashes."""
+    async with lent.connection() as connection:
+        return tuple(name for (name,) in await (await connection.execute(_FORGETFUL)).fetchall())
 
 
 @contextmanager

@@ -126,8 +126,8 @@ async def compose(life: Lifecycle, settings: EngineSettings) -> GrpcServer:
 
 
 async def open_store(life: Lifecycle, settings: EngineSettings) -> PostgresEventStore:
-    """Open the log. Raises `StoreUnavailable`."""
-    store = await PostgresEventStore.open(settings.postgres_dsn.get_secret_value())
+    """Open the log. Raises `StoreUnavailable`, `UnmigratedStore`, and in production `VolatileStore`."""
+    store = await PostgresEventStore.open(settings.postgres_dsn.get_secret_value(), must_last=settings.is_production)
     life.on_stop("store", store.close)
     return store
 

@@ -45,6 +45,10 @@ class UnmigratedStore(Exception):
     """The database lacks the store's tables or their newest form: run the migrations before starting."""
 
 
+class VolatileStore(Exception):
+    """The database would forget what it has acknowledged: the message names the settings that are off."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pool:
     """Bounds of the connections for everything but appends: how many, and seconds a statement and a call may take."""
@@ -69,12 +73,17 @@ class PostgresEventStore:
         self._leases = ShardLeases(sessions)
 
     @classmethod
-    async def open(cls, dsn: str, terms: Terms = TERMS, pool: Pool = POOL) -> Self:
-        """Connect. Raises `StoreUnavailable`, and `UnmigratedStore` when the migrations have not run."""
+    async def open(cls, dsn: str, terms: Terms = TERMS, pool: Pool = POOL, *, must_last: bool = False) -> Self:
+        """Connect. Raises `StoreUnavailable`, and `UnmigratedStore` when the migrations have not run.
+
+        With `must_last` raises `VolatileStore` when a crash of the server could lose what it has acknowledged.
+        """
         sessions = await Sessions(dsn, pool.size, pool.statement_s, pool.patience_s).open()
         try:
             await _check_migrated(sessions)
-        except (StoreUnavailable, UnmigratedStore):
+            if must_last:
+                await _check_lasting(sessions)
+        except (StoreUnavailable, UnmigratedStore, VolatileStore):
             await sessions.close()
             raise
         return cls(sessions, GroupCommit(dsn, terms))
@@ -177,3 +186,9 @@ async def _check_migrated(sessions: Sessions) -> None:
     versions = await sessions.rows(sql.MIGRATED) if table else []
     if max((version for (version,) in versions), default="") < HEAD:
         raise UnmigratedStore(f"migration {HEAD} is needed")
+
+
+async def _check_lasting(sessions: Sessions) -> None:
+    """Refuse a server that may lose what it has acknowledged."""
+    if off := await sessions.rows(sql.FORGETFUL):
+        raise VolatileStore(", ".join(name for (name,) in off))

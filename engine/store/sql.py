@@ -16,6 +16,12 @@ VERSION_TABLE: LiteralString = "select to_regclass('engine.alembic_version')::te
 MIGRATED: LiteralString = "select version_num from engine.alembic_version"
 """Which migration the schema stands at."""
 
+FORGETFUL: LiteralString = """
+select name from pg_settings
+where name in ('fsync', 'full_page_writes', 'synchronous_commit') and setting = 'off' order by name
+"""
+"""By which settings the server, or this connection, forgets what it has acknowledged when it crashes."""
+
 _HEAD: LiteralString = "table_id, version, head, owner_epoch, closed, deadline_at_ms, deadline_since_version"
 
 APPEND: LiteralString = """

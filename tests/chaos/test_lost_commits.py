@@ -105,7 +105,7 @@ def site() -> Iterator[EngineSite]:
 async def town(site: EngineSite, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Town]:
     monkeypatch.setattr(outbox, "_PARKED_S", 1.0)
     monkeypatch.setattr(heads, "EVERY_S", 0.5)
-    store = await PostgresEventStore.open(site.dsn)
+    store = await PostgresEventStore.open(site.dsn, must_last=True)
     bus = await NatsBus.connect(NatsOptions((site.nats.url(),)))
     replica = await start(store, bus)
     yield Town(site, replica, bus)

@@ -16,13 +16,16 @@ from psycopg import conninfo
 from psycopg.rows import TupleRow
 
 from deploy.local.postgres_server import PostgresServer
+from engine.runtime.lifecycle import Lifecycle
 from engine.runtime.migrations import pending, upgrade
+from engine.service.main import open_store
+from engine.service.settings import EngineSettings
 from engine.store import append as append_module
 from engine.store import sql
 from engine.store.append import Terms
 from engine.store.partitions import AHEAD, first_id, make_partitions
 from engine.store.port import Appended, Deadline, NotTheLeader, StoreUnavailable
-from engine.store.postgres import HEAD, MIGRATIONS, SCHEMA, Pool, PostgresEventStore, UnmigratedStore
+from engine.store.postgres import HEAD, MIGRATIONS, SCHEMA, Pool, PostgresEventStore, UnmigratedStore, VolatileStore
 from engine.store.sessions import Connection, fetch
 from tests.support.streams import append, event, fact, table_id
 
@@ -135,6 +138,25 @@ async def test_a_database_of_an_older_release_is_refused(database: str) -> None:
 
     with pytest.raises(UnmigratedStore):
         await PostgresEventStore.open(database)
+
+
+async def test_a_database_that_forgets_is_refused_where_people_rely_on_it(database: str) -> None:
+    """That of tests does not wait for the disk."""
+    hasty = conninfo.make_conninfo(database, options="-c synchronous_commit=off")
+
+    with pytest.raises(VolatileStore, match=r"^fsync, full_page_writes, synchronous_commit$"):
+        await PostgresEventStore.open(hasty, must_last=True)
+    await (await PostgresEventStore.open(hasty)).close()
+
+
+async def test_an_engine_in_production_refuses_a_database_that_forgets(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOUJI_POSTGRES_DSN", database)
+    monkeypatch.setenv("GOUJI_ENVIRONMENT", "production")
+
+    with pytest.raises(VolatileStore):
+        await open_store(Lifecycle(), EngineSettings())  # type: ignore[call-arg]  # the environment gives the rest
 
 
 async def test_a_database_of_a_newer_release_is_served(database: str) -> None:

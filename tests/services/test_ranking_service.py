@@ -365,6 +365,13 @@ async def test_a_poisoned_table_stops_nobody_else(stubs: Sequence[Stub], bus: Na
     assert (await rating_after(stubs[0], "a", deals=2)).deals == 2
 
 
+async def test_in_production_a_database_that_forgets_is_refused(dsn: str, nats: str) -> None:
+    """That of tests does not wait for the disk."""
+    with pytest.raises(StartFailed):
+        async with running(compose, settings_for(dsn, nats).model_copy(update={"environment": "production"})):
+            pass
+
+
 async def test_an_unmigrated_database_is_refused(empty_database: str, nats: str) -> None:
     with pytest.raises(StartFailed):
         async with running(compose, settings_for(empty_database, nats)):
