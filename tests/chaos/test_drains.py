@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -31,15 +29,6 @@ SLOW_S = 0.15
 GRACE_S = float(SETTINGS["GOUJI_GRACE"])
 LEAVING_S = 4.0
 """For the interpreter to end, and for us to notice."""
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder that the database's own account can enter too."""
-    folder = Path(tempfile.mkdtemp(prefix="gouji-chaos-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

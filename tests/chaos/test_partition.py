@@ -1,8 +1,5 @@
 """An engine that can reach its database but not the bus must not sit on its shards."""
 
-import shutil
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -13,15 +10,6 @@ from tests.chaos.harness.site import Site
 from tests.support.engine_bench import eventually
 
 pytestmark = pytest.mark.timeout(300)
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder that the database's own account can enter too."""
-    folder = Path(tempfile.mkdtemp(prefix="gouji-chaos-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def leaders(site: Site) -> int:
