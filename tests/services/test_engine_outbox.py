@@ -1,4 +1,5 @@
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from uuid import UUID, uuid4
@@ -29,6 +30,9 @@ class FlakyBus(MemoryBus):
         super().__init__(broker)
         self.lose_acknowledgements = 0
         self.is_down = False
+        self.pause_s = 0.0
+        self.most_of_a_table = self.most_in_flight = 0
+        self._in_flight = Counter[str]()
 
     async def publish_fact(
         self,
@@ -41,6 +45,11 @@ class FlakyBus(MemoryBus):
     ) -> int:
         if self.is_down:
             raise BusUnavailable
+        self._in_flight[subject] += 1
+        self.most_of_a_table = max(self.most_of_a_table, self._in_flight[subject])
+        self.most_in_flight = max(self.most_in_flight, self._in_flight.total())
+        await asyncio.sleep(self.pause_s)
+        self._in_flight[subject] -= 1
         sequence = await super().publish_fact(
             subject, payload, event_id=event_id, expected_sequence=expected_sequence, headers=headers
         )
@@ -152,6 +161,19 @@ async def test_a_crash_between_publishing_and_forgetting_publishes_each_fact_onc
 
 async def _crash(*_: object) -> None:
     raise ConnectionAbortedError
+
+
+async def test_one_fact_of_a_table_is_in_flight_and_many_tables_go_in_parallel(bench: Bench) -> None:
+    tables = [uuid7() for _ in range(8)]
+    for position in (1, 2, 3):
+        for table in tables:
+            await bench.tell(table, position)
+    bench.bus.pause_s = 0.01
+
+    await bench.outbox.sweep()
+
+    assert bench.bus.most_of_a_table == 1
+    assert bench.bus.most_in_flight == len(tables)
 
 
 async def test_two_outboxes_at_once_publish_each_fact_once(bench: Bench) -> None:
