@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 import grpc
 from gouji.engine.v1 import engine_pb2
-from gouji.game.v1 import action_pb2, variant_pb2
+from gouji.game.v1 import action_pb2, variant_pb2, view_pb2
 from gouji.table.v1 import table_pb2 as pb
 
 from engine.runtime.uuid7 import uuid7
@@ -22,6 +22,7 @@ from tests.support.proxy import FaultyProxy
 
 _FOR_TWELVE_KINGS = "{3:16,4:16,5:16,6:16,7:16,8:16,9:16,T:16,J:16,Q:16,K:4,A:16,2:16,s:4,b:4}"
 
+Watch = grpc.aio.UnaryStreamCall[pb.WatchRequest, pb.WatchResponse]
 Play = grpc.aio.StreamStreamCall[pb.PlayRequest, pb.PlayResponse]
 
 
@@ -86,14 +87,14 @@ class _Six:
             _accepted((await device_.SetReady(request, metadata=who)).outcome)
 
     @asynccontextmanager
-    async def watching(self, seats: Iterable[int]) -> AsyncIterator[None]:
-        """Watch streams of these players, who have each seen the table."""
+    async def watching(self, seats: Iterable[int]) -> AsyncIterator[list[Watch]]:
+        """Watch streams of these players, who have each seen the table; they are cancelled at the end."""
         request = pb.WatchRequest(table_id=self.table_id)
-        calls = [self.devices[seat].Watch(request, metadata=self.who[seat]) for seat in seats]
+        calls: list[Watch] = [self.devices[seat].Watch(request, metadata=self.who[seat]) for seat in seats]
         try:
             for call in calls:
                 await call.read()
-            yield
+            yield calls
         finally:
             for call in calls:
                 call.cancel()
@@ -138,6 +139,11 @@ def _is_answer(read: object) -> bool:
     return read.HasField("answer")
 
 
+def _is_closed(read: object) -> bool:
+    assert isinstance(read, pb.WatchResponse), read
+    return read.update.view.public.phase == view_pb2.TABLE_PHASE_CLOSED
+
+
 def _accepted(outcome: pb.Outcome) -> None:
     assert outcome.HasField("accepted"), outcome
 
@@ -174,12 +180,15 @@ async def _left_politely(six: _Six) -> None:
 
 
 async def _never_full(six: _Six) -> None:
-    """One sits down, or three, one of them twice on a stream; somebody watches, and the house closes the table."""
+    """One sits down, or three, one of them twice on a stream; somebody watches; all see the house close the table."""
     are_three = six.number % 3 == 0
     await six.open()
     await six.sit(range(3) if are_three else (0,))
-    async with six.watching((0, 0, 5) if are_three else (0, 5)):
+    async with six.watching((0, 0, 5) if are_three else (0, 5)) as calls:
         await six.close()
+        for call in calls:
+            while not _is_closed(await call.read()):
+                pass
 
 
 async def _forgotten(six: _Six) -> None:
