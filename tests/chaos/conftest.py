@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.engine_site import EngineSite, site_in
+
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
@@ -20,3 +22,10 @@ def folder() -> Iterator[Path]:
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def site(folder: Path) -> Iterator[EngineSite]:
+    """PostgreSQL and NATS, and engines as a test wants them; some tests have a whole installation instead."""
+    with site_in(folder) as site:
+        yield site

@@ -1,8 +1,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable
 from uuid import UUID, uuid4
 
 import pytest
@@ -15,15 +14,9 @@ from engine.runtime.bus_nats import NatsBus, NatsOptions
 from engine.store.chain import first_break
 from engine.store.postgres import PostgresEventStore
 from tests.support.engine_bench import AUDIENCES, PLAYERS, Callers, forms
-from tests.support.engine_site import EngineSite, site_in
+from tests.support.engine_site import EngineSite
 
 pytestmark = pytest.mark.timeout(300)
-
-
-@pytest.fixture
-def site(folder: Path) -> Iterator[EngineSite]:
-    with site_in(folder) as site:
-        yield site
 
 
 @pytest.fixture

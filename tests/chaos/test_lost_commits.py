@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -33,7 +30,7 @@ from services.ranking.rebuild import rebuild
 from services.ranking.settings import RankingSettings
 from tests.fixtures.schemas import migrated
 from tests.support.engine_bench import Callers, Replica, accepted, eventually, start
-from tests.support.engine_site import EngineSite, site_in
+from tests.support.engine_site import EngineSite
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -90,15 +87,6 @@ class Town:
             "GOUJI_NATS_PASSWORD": self.site.nats.password("operator"),
         }
         return await asyncio.to_thread(partial(CliRunner().invoke, app, words, env=env))
-
-
-@pytest.fixture
-def site() -> Iterator[EngineSite]:
-    folder = Path(tempfile.mkdtemp(prefix="gouji-chaos-"))
-    folder.chmod(0o755)
-    with site_in(folder) as site:
-        yield site
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

@@ -1,6 +1,4 @@
 import asyncio
-import shutil
-import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -29,14 +27,11 @@ HOUR_MS = 3_600_000
 
 
 @pytest.fixture(params=["apart", "together"])
-def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
-    folder = Path(tempfile.mkdtemp(prefix="gouji-chaos-"))
-    folder.chmod(0o755)
+def stack(folder: Path, request: pytest.FixtureRequest) -> Iterator[Stack]:
     stack = Stack(folder, together=request.param == "together")
     stack.start()
     yield stack
     stack.stop()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 class Evening:

@@ -6,13 +6,10 @@ Law: players ask as the table service does, with its own client and its patience
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 from statistics import median
 from uuid import uuid4
 
@@ -26,7 +23,7 @@ from engine.runtime.faults import DeadlineExceeded, Unavailable
 from engine.store.port import SHARDS, shard_of
 from services.table.engine_client import EngineClient
 from tests.support.engine_bench import Callers, eventually
-from tests.support.engine_site import EngineSite, site_in
+from tests.support.engine_site import EngineSite
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -56,15 +53,6 @@ class Answer:
     after_s: float
     waited_s: float
     calls: int
-
-
-@pytest.fixture
-def site() -> Iterator[EngineSite]:
-    folder = Path(tempfile.mkdtemp(prefix="gouji-chaos-"))
-    folder.chmod(0o755)
-    with site_in(folder) as site:
-        yield site
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
