@@ -134,7 +134,7 @@ class Site:
         self.dsn = ""
         self._engine_module = engine_module
         self._program = program
-        self._ports = {process: free_port() for process in PROCESSES}
+        self._ports: dict[str, int] = {}
         self._installation = Installation.of(folder, self.postgres, next(iter(self.buses.values())), {}, settings)
         self._children: dict[str, ChildProcess] = {}
         self._down: set[str] = set()
@@ -171,6 +171,8 @@ class Site:
     async def start(self) -> None:
         """Start everything and wait until it serves. Raises `ServerFailed`."""
         await asyncio.to_thread(self._start_servers)
+        # Only now, lest somebody else takes one before it is used.
+        self._ports = {process: free_port() for process in PROCESSES}
         for link in links(tuple(self.buses)):
             proxy = FaultyProxy(self._port(link.there))
             self.proxies[link.name] = await self._context.enter_async_context(proxy)
