@@ -29,8 +29,8 @@ from tests.chaos.harness.site import ENGINES, SETTINGS, TABLES, Site
 from tests.chaos.harness.thinking import Party
 from tests.support.engine_bench import eventually
 
-OUTAGE_S = float(os.environ.get("GOUJI_OUTAGE_S", "7"))
-WAIT_MS = 5_000
+OUTAGE_S = float(os.environ.get("GOUJI_OUTAGE_S", "10"))
+WAIT_MS = 8_000
 """A turn, and a window."""
 SOON_S = 30.0
 STILL_S = 0.4
