@@ -31,6 +31,8 @@ GATHERING_MS = 10_000
 TIME_TO_GO_S = GATHERING_MS / 1000 + 15
 ROOM_MB = 32.0
 """What may be remembered on purpose: the shapes of sets, texts of hands, digests of names, tables' last facts, callers."""
+LOST_KB = 0.4
+"""What gRPC may lose for a table: 270 bytes of each message that was being sent when its stream was broken off."""
 ROOM_METRICS = 20
 """Samples that may come late: of results that are rare."""
 
@@ -98,4 +100,4 @@ def test_memory_and_counts_come_back(table: Table) -> None:
 
     assert not [lap for lap in laps if lap.left or lap.faults]
     assert laps[-1].remembered["metrics"] <= laps[0].remembered["metrics"] + ROOM_METRICS
-    assert laps[-1].rss - laps[0].rss < ROOM_MB
+    assert laps[-1].rss - laps[0].rss < ROOM_MB + TABLES * LOST_KB / 1024
