@@ -5,6 +5,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 UV_VERSION := 0.13.9
 DATA ?=
 # Tests mostly wait for servers and deadlines: two workers on two cores halve the time, more would make deadlines slip.
+# Files with few tests are the long ones (chaos): they must not come last, when nothing else is left to share out.
 WORKERS ?= 2
 
 BOOTSTRAP := .uv-bootstrap
@@ -31,7 +32,7 @@ up: $(SYNC_STAMP) ## start a whole installation here; make up DATA=folder to say
 	$(BIN)/gouji up $(if $(DATA),--data $(DATA))
 
 test: $(SYNC_STAMP) ## run every test but the benchmarks
-	$(BIN)/pytest --ignore=tests/bench --numprocesses=$(WORKERS) --dist=loadfile -p no:benchmark
+	$(BIN)/pytest --ignore=tests/bench --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder -p no:benchmark
 
 check: $(SYNC_STAMP) ## everything that can be said without running the tests
 	$(BIN)/ruff format --check
