@@ -13,7 +13,7 @@ from engine.store.memory import MemoryEventStore
 from tests.support.engine_bench import PATIENT, PLAYERS, Callers, Replica, accepted, eventually, start
 from tests.support.faulty_store import FaultyStore
 
-QUICK = Spans(turn_ms=400, window_ms=400, between_ms=400, gathering_ms=400, late_ms=600)
+QUICK = Spans(turn_ms=400, window_ms=400, between_ms=2_000, gathering_ms=400, late_ms=600)
 
 
 class Bench:

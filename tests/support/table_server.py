@@ -31,7 +31,7 @@ PRIVATE, PUBLIC = new_keys()
 HOUR_MS = 3_600_000
 WIDE = Rate(per_second=1e6, burst=1e6)
 PLENTY = Bounds(actions=WIDE, openings=WIDE, streams=100)
-HASTY = Patience(longest=0.5, attempt=0.2, first_pause=0.005, longest_pause=0.02)
+HASTY = Patience(longest=1.0, attempt=0.5, first_pause=0.005, longest_pause=0.02)
 
 
 def token(subject: str, role: Role = Role.PLAYER) -> str:
