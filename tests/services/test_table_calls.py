@@ -152,7 +152,7 @@ async def test_an_answer_that_does_not_come_is_asked_for_again_under_the_same_id
     async def slow_once(message: Any) -> bytes:
         seen.append(engine_pb2.CommandRequest.FromString(message.payload).command_id)
         if len(seen) == 1:
-            await asyncio.sleep(0.4)
+            await asyncio.sleep(0.7)
         return accepted(2).SerializeToString()
 
     serving = await house.engine.bus.serve(subjects.command(subjects.shard_of(house.engine.table_id)), slow_once)
