@@ -41,10 +41,14 @@ class _NotNow(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait, in seconds: at most, for one attempt, and between attempts at first and at most."""
+    """How long to wait, in seconds: at most, for one attempt, and between attempts at first and at most.
+
+    `least`: with less left no attempt is begun, for it would only leave the outcome in doubt.
+    """
 
     longest: float = 8.0
     attempt: float = 2.0
+    least: float = 0.2
     first_pause: float = 0.02
     longest_pause: float = 0.5
 
@@ -113,7 +117,7 @@ class EngineClient:
                 pass
             except (DecodeError, wire.Unreadable) as garbage:
                 raise faults.Unavailable("The engine's answer makes no sense.") from garbage
-            if loop.time() + pause >= ends_at:
+            if loop.time() + pause + self._patience.least >= ends_at:
                 break
             await asyncio.sleep(pause)
         raise faults.DeadlineExceeded if in_doubt else faults.Unavailable

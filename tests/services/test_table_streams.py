@@ -23,7 +23,7 @@ from services.table.wire import Arrival, Notice, notice_bytes, notice_of
 from tests.support.scripted_engine import ScriptedEngine
 from tests.support.viewer import until, viewing
 
-HASTY = Patience(longest=0.4, attempt=0.2, first_pause=0.005, longest_pause=0.02)
+HASTY = Patience(longest=0.4, attempt=0.2, least=0.05, first_pause=0.005, longest_pause=0.02)
 
 
 class Link(MemoryBus):
