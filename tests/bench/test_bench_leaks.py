@@ -31,7 +31,7 @@ GATHERING_MS = 10_000
 TIME_TO_GO_S = GATHERING_MS / 1000 + 15
 ROOM_MB = 32.0
 """What may be remembered on purpose: the shapes of sets, texts of hands, digests of names, tables' last facts, callers."""
-LOST_KB = 0.4
+LOST_KB = 0.2
 """What gRPC may lose for a table: 270 bytes of each message that was being sent when its stream was broken off."""
 ROOM_METRICS = 20
 """Samples that may come late: of results that are rare."""

@@ -51,7 +51,7 @@ PEOPLE = 600
 _FACTS_KEPT = 5_000
 """More than are told while any table is open: a table whose earlier facts the bus has lost is parked."""
 _TABLES_KEPT = 20
-_COUNTED = (Table, Room, Presence, Feed, Stream, Running, Desk, asyncio.Task)
+_COUNTED = (Table, Room, Presence, Feed, Stream, Running, Desk)
 
 Stub: TypeAlias = "rpc.TableServiceAsyncStub"
 
@@ -135,7 +135,9 @@ def census(at: House) -> dict[str, int]:
     objects = gc.get_objects()
     engine, limits = at.replica.engine, next(one for one in objects if isinstance(one, Limits))
     kinds = Counter(map(type, objects))
-    return {kind.__name__: kinds[kind] for kind in _COUNTED} | {
+    counted = {kind.__name__: kinds[kind] for kind in _COUNTED}
+    counted |= Counter(_name(one) for one in objects if isinstance(one, asyncio.Task))
+    return counted | {
         "timers": sum(type(one).__name__ == "TimerHandle" and not one.cancelled() for one in objects),
         "files": sum(1 for _ in Path("/dev/fd").iterdir()),
         "threads": threading.active_count(),
@@ -153,6 +155,10 @@ def census(at: House) -> dict[str, int]:
         "players with streams": len(limits._streams),
         "calls in flight": int(at.server.registry.get_sample_value("gouji_grpc_calls_in_flight") or 0),
     }
+
+
+def _name(task: asyncio.Task[object]) -> str:
+    return f"task {getattr(task.get_coro(), '__qualname__', 'of another kind')}"
 
 
 def bounded(at: House) -> dict[str, int]:
@@ -180,7 +186,7 @@ def rss_mb() -> float:
 async def left_behind(at: House, base: dict[str, int], within_s: float = 10.0) -> dict[str, int]:
     """How much more there is than there was, when it has had time to go."""
     ends_at = time.monotonic() + within_s
-    while left := {name: now - base[name] for name, now in census(at).items() if now > base[name]}:
+    while left := {name: now - base.get(name, 0) for name, now in census(at).items() if now > base.get(name, 0)}:
         if time.monotonic() > ends_at:
             break
         await asyncio.sleep(0.1)
