@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from uuid import UUID
 
 import structlog
@@ -68,14 +68,14 @@ class Deadlines:
             self._drop_the_replaced()
             self._changed.set()
 
-    async def gained(self, shard: int) -> None:
-        """Look for the shard's deadlines at the next sweep, which is now."""
-        del shard
+    def gained(self, shards: Collection[int]) -> None:
+        """Look for the deadlines of these shards at the next sweep, which is now."""
+        del shards
         self._bell.ring()
 
-    async def lost(self, shard: int) -> None:
-        """Forget the shard's deadlines."""
-        for table_id in [table for table in self._armed if shard_of(table) == shard]:
+    def lost(self, shards: Collection[int]) -> None:
+        """Forget the deadlines of these shards."""
+        for table_id in [table for table in self._armed if shard_of(table) in shards]:
             del self._armed[table_id]
 
     async def sweep(self) -> None:

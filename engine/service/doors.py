@@ -8,7 +8,7 @@ stay shut and are tried again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import structlog
 
@@ -35,15 +35,16 @@ class Doors:
         self._opening = asyncio.Lock()
         self._bell = Bell(_RETRY_S)
 
-    async def gained(self, shard: int) -> None:
-        """Have the doors of this shard opened."""
-        self._wanted.add(shard)
+    def gained(self, shards: Collection[int]) -> None:
+        """Have the doors of these shards opened."""
+        self._wanted.update(shards)
         self._bell.ring()
 
-    async def lost(self, shard: int) -> None:
-        """Close the doors of this shard."""
-        self._wanted.discard(shard)
-        self._shut(self._open.pop(shard, []))
+    def lost(self, shards: Collection[int]) -> None:
+        """Close the doors of these shards."""
+        self._wanted.difference_update(shards)
+        for shard in shards:
+            self._shut(self._open.pop(shard, []))
 
     async def run(self) -> None:
         """Open what is wanted, for ever."""

@@ -8,7 +8,7 @@ requests, deadlines, tables) is told to the followers; this file knows none of i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,12 +33,12 @@ def _always() -> bool:
 class Follower(Protocol):
     """Something that works for the shards that are led."""
 
-    async def gained(self, shard: int) -> None:
-        """Begin to work for this shard."""
+    def gained(self, shards: Collection[int]) -> None:
+        """Begin to work for these shards."""
         ...
 
-    async def lost(self, shard: int) -> None:
-        """Let go of this shard at once."""
+    def lost(self, shards: Collection[int]) -> None:
+        """Let go of these shards at once."""
         ...
 
 
@@ -161,7 +161,7 @@ class Shards:
             self._next_end_ms = None
             _log.warning("leases not renewed", owner=self._owner)
             if self._clock.monotonic() >= self._until:
-                await self._lose(tuple(self._held))
+                self._lose(tuple(self._held))
             return
         self._next_end_ms = leases.next_end_ms
         self._owners = leases.owners
@@ -184,7 +184,7 @@ class Shards:
             await self._give_up()
 
     async def _give_up(self) -> None:
-        await self._lose(tuple(self._held))
+        self._lose(tuple(self._held))
         try:
             await self._store.release_leases(self._owner)
         except StoreUnavailable:
@@ -194,25 +194,25 @@ class Shards:
 
     async def _settle(self, held: Sequence[Lease], asked_at: float) -> None:
         now = {lease.shard: lease.epoch for lease in held}
-        await self._lose([shard for shard, term in self._held.items() if now.get(shard) != term.epoch])
+        self._lose([shard for shard, term in self._held.items() if now.get(shard) != term.epoch])
         self._until = asked_at + self._terms.ttl_ms / 1000
         if not self._stopping:
-            await self._gain({shard: epoch for shard, epoch in now.items() if shard not in self._held})
+            self._gain({shard: epoch for shard, epoch in now.items() if shard not in self._held})
 
-    async def _gain(self, epochs: dict[int, int]) -> None:
+    def _gain(self, epochs: dict[int, int]) -> None:
         if not epochs:
             return
         began_at_ms = self._clock.now_ms()
         self._held.update({shard: _Term(self, shard, epoch, began_at_ms) for shard, epoch in epochs.items()})
         for follower in self._followers:
-            await asyncio.gather(*(follower.gained(shard) for shard in epochs))
+            follower.gained(epochs.keys())
         _log.info("shards gained", shards=len(epochs), held=len(self._held))
 
-    async def _lose(self, shards: Sequence[int]) -> None:
+    def _lose(self, shards: Sequence[int]) -> None:
         if not shards:
             return
         for shard in shards:
             self._held.pop(shard, None)
         for follower in reversed(self._followers):
-            await asyncio.gather(*(follower.lost(shard) for shard in shards))
+            follower.lost(frozenset(shards))
         _log.info("shards lost", shards=len(shards), held=len(self._held))

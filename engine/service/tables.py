@@ -7,6 +7,7 @@ many is decided here. What happens at a table is `table.py`'s.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection
 from uuid import UUID
 
 import structlog
@@ -81,12 +82,12 @@ class Tables:
             self._house.measures.deadlines.labels("failed").inc()
             _log.warning("deadline not passed", table=str(table_id), reason=fault.reason)
 
-    async def gained(self, shard: int) -> None:
+    def gained(self, shards: Collection[int]) -> None:
         """Nothing: tables are taken up when they are needed."""
 
-    async def lost(self, shard: int) -> None:
-        """Hold no table of this shard any more; what is under way there finds out by itself."""
-        for table_id in [table for table in self._live if shard_of(table) == shard]:
+    def lost(self, shards: Collection[int]) -> None:
+        """Hold no table of these shards any more; what is under way there finds out by itself."""
+        for table_id in [table for table in self._live if shard_of(table) in shards]:
             del self._live[table_id]
 
     def _at(self, table_id: UUID) -> Table:

@@ -106,7 +106,7 @@ async def test_the_deadlines_of_a_lost_shard_do_not_fire(shards: Shards) -> None
     deadlines, fired = deadlines_of(shards), Fired()
     async with running(deadlines, fired):
         deadlines.arm(TABLE, soon(30))
-        await deadlines.lost(shard_of(TABLE))
+        deadlines.lost([shard_of(TABLE)])
         await asyncio.sleep(0.1)
 
     assert fired.all == []

@@ -59,7 +59,7 @@ async def hall() -> AsyncIterator[Hall]:
 
 
 async def test_only_the_doors_of_shards_that_are_led_are_open(hall: Hall) -> None:
-    await hall.doors.gained(3)
+    hall.doors.gained([3])
     await asyncio.sleep(0.05)
 
     assert await hall.opens(3)
@@ -67,10 +67,10 @@ async def test_only_the_doors_of_shards_that_are_led_are_open(hall: Hall) -> Non
 
 
 async def test_the_doors_of_a_lost_shard_close(hall: Hall) -> None:
-    await hall.doors.gained(3)
+    hall.doors.gained([3])
     await asyncio.sleep(0.05)
 
-    await hall.doors.lost(3)
+    hall.doors.lost([3])
     await asyncio.sleep(0.01)
 
     assert not await hall.opens(3)
@@ -78,8 +78,7 @@ async def test_the_doors_of_a_lost_shard_close(hall: Hall) -> None:
 
 async def test_doors_stay_shut_while_the_bus_is_out_of_reach_and_open_afterwards(hall: Hall) -> None:
     hall.bus.unreachable = 3
-    for shard in range(5):
-        await hall.doors.gained(shard)
+    hall.doors.gained(range(5))
     await asyncio.sleep(2.5)
 
     assert all([await hall.opens(shard) for shard in range(5)])
@@ -87,10 +86,10 @@ async def test_doors_stay_shut_while_the_bus_is_out_of_reach_and_open_afterwards
 
 async def test_a_shard_lost_while_its_doors_are_being_opened_has_them_closed(hall: Hall) -> None:
     hall.bus.slowness = 0.05
-    await hall.doors.gained(3)
+    hall.doors.gained([3])
     await asyncio.sleep(0.07)
 
-    await hall.doors.lost(3)
+    hall.doors.lost([3])
     await asyncio.sleep(0.2)
 
     assert not await hall.opens(3)
@@ -98,17 +97,17 @@ async def test_a_shard_lost_while_its_doors_are_being_opened_has_them_closed(hal
 
 async def test_a_shard_lost_and_gained_again_has_its_doors_open(hall: Hall) -> None:
     hall.bus.slowness = 0.02
-    await hall.doors.gained(3)
+    hall.doors.gained([3])
     await asyncio.sleep(0.03)
-    await hall.doors.lost(3)
-    await hall.doors.gained(3)
+    hall.doors.lost([3])
+    hall.doors.gained([3])
     await asyncio.sleep(0.3)
 
     assert await hall.opens(3)
 
 
 async def test_a_clean_stop_waits_for_what_is_under_way(hall: Hall) -> None:
-    await hall.doors.gained(3)
+    hall.doors.gained([3])
     await asyncio.sleep(0.05)
     hall.hold = 0.2
     asked = asyncio.create_task(hall.bus.request(subjects.command(3), b"", timeout=1))

@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Collection
 from functools import partial
 
 import pytest
@@ -19,11 +20,12 @@ class Notes:
     def __init__(self) -> None:
         self.led: set[int] = set()
 
-    async def gained(self, shard: int) -> None:
-        self.led.add(shard)
+    def gained(self, shards: Collection[int]) -> None:
+        self.led.update(shards)
 
-    async def lost(self, shard: int) -> None:
-        self.led.remove(shard)
+    def lost(self, shards: Collection[int]) -> None:
+        assert self.led.issuperset(shards)
+        self.led.difference_update(shards)
 
 
 @pytest.fixture
