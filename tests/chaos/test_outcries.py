@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.chaos.harness.outcries import is_outcry
+from tests.chaos.harness.outcries import has_given_up_its_start, is_outcry
 
 
 def start_failed(error: str) -> str:
@@ -41,3 +41,11 @@ def test_what_no_outage_explains_is_an_outcry(line: str) -> None:
 
 def test_trouble_that_passes_is_no_outcry() -> None:
     assert not is_outcry(json.dumps({"event": "outbox not swept", "level": "warning", "cause": "BusUnavailable"}))
+
+
+def test_who_never_came_to_serve_is_ending_by_himself() -> None:
+    started, failed, other = (json.dumps({"event": event}) for event in ("started", "start_failed", "stopping"))
+
+    assert has_given_up_its_start([started, other, failed, other])
+    assert not has_given_up_its_start([failed, other, started, other])
+    assert not has_given_up_its_start([])

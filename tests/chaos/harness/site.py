@@ -33,7 +33,7 @@ from engine.runtime.identity import Minter, Role
 from tests.chaos.harness import disk, trail
 from tests.chaos.harness.cluster import cluster
 from tests.chaos.harness.havoc import Targets
-from tests.chaos.harness.outcries import is_outcry
+from tests.chaos.harness.outcries import has_given_up_its_start, is_outcry
 from tests.support.proxy import FaultyProxy
 
 ENGINES = ("engine1", "engine2")
@@ -190,7 +190,8 @@ class Site:
     async def end(self, name: str) -> None:
         """Ask a process to stop, as an upgrade does; one that is not gone in time, or fails, is an outcry.
 
-        What cannot reach its database or bus has to leave something undone, and says so with its exit code.
+        What cannot reach its database or bus has to leave something undone, and says so with its exit code, as does what was
+        ending already because it could not start.
         """
         self._down.add(name)
         child, is_cut_off = self._children[name], self._is_cut_off(name)
@@ -199,7 +200,8 @@ class Site:
             await asyncio.wait({stopping}, timeout=WATCH_S)
             is_cut_off |= self._is_cut_off(name)
         await stopping
-        if child.exit_code() not in CLEAN and not (child.exit_code() == 1 and is_cut_off):
+        may_fail = is_cut_off or has_given_up_its_start(self._lines(name))
+        if child.exit_code() not in CLEAN and not (child.exit_code() == 1 and may_fail):
             self.unclean.append(f"{name} stopped with exit code {child.exit_code()}")
 
     async def revive(self, name: str) -> None:
@@ -241,11 +243,7 @@ class Site:
 
     def outcries(self) -> list[str]:
         """What processes logged that must never be logged."""
-        lines = (
-            f"{child}: {line}"
-            for child in self._children
-            for line in self._log(child).read_text(errors="replace").splitlines()
-        )
+        lines = (f"{child}: {line}" for child in self._children for line in self._lines(child))
         cries = [line[:500] for line in lines if is_outcry(line)]
         return [*cries, *self.unclean]
 
@@ -266,6 +264,9 @@ class Site:
 
     def _log(self, process: str) -> Path:
         return self.folder / f"{process}.jsonl"
+
+    def _lines(self, process: str) -> Sequence[str]:
+        return self._log(process).read_text(errors="replace").splitlines()
 
     def _clock(self, engine: str) -> Path:
         return self.folder / f"{engine}.clock"
