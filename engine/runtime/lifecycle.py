@@ -9,6 +9,7 @@ ends without waiting for anything that is still under way. Exit code 0 is a clea
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
@@ -79,6 +80,7 @@ class Lifecycle:
             await end(starting)
         try:
             await starting
+            _spare_the_collector()
             _log.info("started", pid=os.getpid())
         except asyncio.CancelledError:
             _log.info("start_given_up")
@@ -128,6 +130,12 @@ class Lifecycle:
         if self._stop_asked.is_set():
             os._exit(1)
         self.ask_to_stop()
+
+
+def _spare_the_collector() -> None:
+    """What is there after the start stays: to look at all of it again now and then would hold everybody up for long."""
+    gc.collect()
+    gc.freeze()
 
 
 async def _called(compose: Callable[[Lifecycle], Awaitable[None]], life: Lifecycle) -> None:

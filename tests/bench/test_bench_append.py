@@ -18,7 +18,7 @@ import gc
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from statistics import median, quantiles
 from typing import TypeVar
@@ -93,14 +93,21 @@ async def closed_loop(
             await put(item)
 
     await asyncio.gather(*(play(items[:WARM]) for items in made))
-    # What was made for the bench is none of the collector's business.
+    with _as_after_a_start():
+        began = time.perf_counter()
+        await asyncio.gather(*(play(items[WARM:]) for items in made))
+        return tables * (ROWS // tables) / (time.perf_counter() - began)
+
+
+@contextmanager
+def _as_after_a_start() -> Iterator[None]:
+    """Keep the collector away from what is there already, as a process does once it has started."""
     gc.collect()
     gc.freeze()
-    began = time.perf_counter()
-    await asyncio.gather(*(play(items[WARM:]) for items in made))
-    rate = tables * (ROWS // tables) / (time.perf_counter() - began)
-    gc.unfreeze()
-    return rate
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 async def store_rate(store: PostgresEventStore, tables: int) -> float:
@@ -196,14 +203,16 @@ async def paced_seconds(store: PostgresEventStore, tables: int, rate: float) -> 
         taken: list[float] = []
         for version in range(WARM + ROWS // tables):
             await asyncio.sleep(due - clock())
-            began = clock()
+            # The loop's own clock stands still while it is busy.
+            began = time.perf_counter()
             await store.append(_append(table, version))
-            taken.append(clock() - began)
+            taken.append(time.perf_counter() - began)
             due += tables / rate
         return taken[WARM:]
 
-    start = clock()
-    rounds = await asyncio.gather(*(play(table_id(), start + number / rate) for number in range(tables)))
+    with _as_after_a_start():
+        start = clock()
+        rounds = await asyncio.gather(*(play(table_id(), start + number / rate) for number in range(tables)))
     return [seconds for taken in rounds for seconds in taken]
 
 
@@ -243,4 +252,4 @@ def test_appends_keep_up_with_bare_inserts(durable_database: str, tables: int, b
     benchmark.extra_info |= figures
     print(tables, figures)  # noqa: T201 - whoever runs a benchmark wants to see it
     assert figures["of bare"] >= 0.3
-    assert figures["times the library"] >= 20
+    assert figures["times the library"] >= 10
