@@ -50,7 +50,9 @@ def verify(
     file: Annotated[Path, typer.Argument(help="A checkpoint.", exists=True, dir_okay=False)],
     dsn: Dsn,
     key: Annotated[Path, typer.Option(help="The public key, PEM.", exists=True, dir_okay=False)],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each table that differs.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON: a line for each table that differs, then the counts.")
+    ] = False,
 ) -> None:
     """Hold the log against a checkpoint. Exit 1 when a table is missing, shorter or changed, or the file is not signed."""
     from engine.store import checkpoint
@@ -67,8 +69,11 @@ def verify(
             print_json({"table_id": str(mark.table_id), "version": mark.version, "verdict": verdict})
         else:
             OUT.print(f"{mark.table_id}  {verdict}  at version {mark.version}")
-    counted = Counter(str(finding.verdict) for finding in findings)
-    OUT.print(", ".join(f"{name} {number}" for name, number in ({"tables": len(findings)} | counted).items()))
+    counted = {"tables": len(findings)} | Counter(str(finding.verdict) for finding in findings)
+    if as_json:
+        print_json(counted)
+    else:
+        OUT.print(", ".join(f"{name} {number}" for name, number in counted.items()))
     raise typer.Exit(int(bool(wrong)))
 
 

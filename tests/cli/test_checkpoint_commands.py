@@ -1,6 +1,7 @@
 """`gouji checkpoint`, on a database of its own."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import psycopg
@@ -46,6 +47,7 @@ def test_who_owns_the_database_cannot_change_what_was_signed(log: str, tmp_path:
             "update engine.event set hash = sha256(hash) where version = (select max(version) from engine.event)"
         )
     changed = run(app, verify)
+    for_scripts = run(app, [*verify, "--json"])
     file.write_text(file.read_text().replace("at 1", "at 2"))
     unsigned = run(app, verify)
 
@@ -53,4 +55,6 @@ def test_who_owns_the_database_cannot_change_what_was_signed(log: str, tmp_path:
     assert again.exit_code == 1
     assert (same.exit_code, same.stdout.strip()) == (0, "tables 1, same 1")
     assert (changed.exit_code, changed.stdout.split()[:2]) == (1, [str(TABLE_ID), "changed"])
+    finding, counted = map(json.loads, for_scripts.stdout.splitlines())
+    assert (finding["table_id"], finding["verdict"], counted) == (str(TABLE_ID), "changed", {"tables": 1, "changed": 1})
     assert (unsigned.exit_code, "signature" in unsigned.output) == (1, True)
