@@ -33,9 +33,8 @@ def check(append: Append) -> None:
     _check_text(append.trace_id)
     for event in append.events:
         _check_event(event)
-    for entry in append.outbox:
-        _check_fact(entry)
-    _check_positions(append.outbox)
+    if append.outbox:
+        _check_facts(append.outbox)
 
 
 def refusal(append: Append, head: StreamHead | None) -> WrongVersion | NotTheLeader | None:
@@ -58,10 +57,15 @@ def _check_event(event: NewEvent) -> None:
     _check_payload(event.payload)
 
 
-def _check_fact(entry: OutboxEntry) -> None:
-    _check_text(entry.subject)
-    _check_text(entry.event_id)
-    _check_payload(entry.payload)
+def _check_facts(entries: tuple[OutboxEntry, ...]) -> None:
+    for entry in entries:
+        _check_text(entry.subject)
+        _check_text(entry.event_id)
+        _check_payload(entry.payload)
+    if any(after.position != before.position + 1 for before, after in pairwise(entries)):
+        raise ValueError("facts are numbered without holes")
+    if entries[0].position < 1:
+        raise ValueError("facts are numbered from 1")
 
 
 def _check_payload(payload: bytes) -> None:
@@ -72,10 +76,3 @@ def _check_payload(payload: bytes) -> None:
 def _check_text(text: str) -> None:
     if len(text) > MAX_TEXT or "\0" in text:
         raise ValueError(f"a name has at most {MAX_TEXT} characters and no NUL")
-
-
-def _check_positions(entries: tuple[OutboxEntry, ...]) -> None:
-    if any(after.position != before.position + 1 for before, after in pairwise(entries)):
-        raise ValueError("facts are numbered without holes")
-    if entries and entries[0].position < 1:
-        raise ValueError("facts are numbered from 1")

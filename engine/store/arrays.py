@@ -1,7 +1,7 @@
 """Columns of values as PostgreSQL's binary arrays, packed in one go.
 
 Law: bytes only; knows no table. The driver's own way looks at every element anew, which costs more than everything else
-that this process does for an append, and lets the type of a column change with its values.
+that this process does for an append.
 
 An array of one dimension is: dimensions, whether it has nulls, the element's type, its length, the first index (five
 integers of 32 bits, big-endian; the last two only when there are elements), then each element after its length.
@@ -9,112 +9,81 @@ integers of 32 bits, big-endian; the last two only when there are elements), the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from struct import Struct
-from typing import ClassVar
+from typing import Final
 from uuid import UUID
 
-from psycopg import AsyncConnection, postgres, pq
-from psycopg.adapt import Dumper
-from psycopg.rows import TupleRow
-from psycopg.types import TypeInfo
+from psycopg import postgres
 
-_HEAD = Struct("!5I")
-_EMPTY = Struct("!3I")
-_LENGTH = Struct("!I")
-_INT8 = Struct("!q")
+_HEAD: Final = Struct("!5I")
+_EMPTY: Final = Struct("!3I")
+_LENGTH: Final = Struct("!I")
 
 
-class Packed(bytes):
-    """A packed column; the subclass tells its type."""
-
-    kind: ClassVar[TypeInfo]
-
-
-class Int8s(Packed):
-    """bigint[]."""
-
-    kind = postgres.types["int8"]
+def int2s(values: Sequence[int]) -> bytes:
+    """Pack smallint[]."""
+    return _fixed(_INT2, 2, list(map(_INT2_OF, values)))
 
 
-class Uuids(Packed):
-    """uuid[]."""
-
-    kind = postgres.types["uuid"]
-
-
-class Byteas(Packed):
-    """bytea[]."""
-
-    kind = postgres.types["bytea"]
+def int4s(values: Sequence[int]) -> bytes:
+    """Pack integer[]."""
+    return _fixed(_INT4, 4, list(map(_INT4_OF, values)))
 
 
-class Texts(Packed):
-    """text[]."""
-
-    kind = postgres.types["text"]
-
-
-class Bools(Packed):
-    """boolean[]."""
-
-    kind = postgres.types["bool"]
+def int8s(values: Sequence[int]) -> bytes:
+    """Pack bigint[]."""
+    return _fixed(_INT8, 8, list(map(_INT8_OF, values)))
 
 
-def int8s(values: Sequence[int]) -> Int8s:
-    """Pack integers of 64 bits."""
-    return Int8s(_fixed(Int8s, 8, list(map(_INT8.pack, values))))
+def uuids(values: Sequence[UUID]) -> bytes:
+    """Pack uuid[]."""
+    return _fixed(_UUID, 16, [value.int.to_bytes(16, "big") for value in values])
 
 
-def uuids(values: Sequence[UUID]) -> Uuids:
-    """Pack UUIDs."""
-    return Uuids(_fixed(Uuids, 16, [value.int.to_bytes(16, "big") for value in values]))
+def bools(values: Sequence[bool]) -> bytes:
+    """Pack boolean[]."""
+    return _fixed(_BOOL, 1, [b"\1" if value else b"\0" for value in values])
 
 
-def bools(values: Sequence[bool]) -> Bools:
-    """Pack truth values."""
-    return Bools(_fixed(Bools, 1, [b"\1" if value else b"\0" for value in values]))
+def byteas(values: Sequence[bytes]) -> bytes:
+    """Pack bytea[]."""
+    return _varying(_BYTEA, values)
 
 
-def byteas(values: Sequence[bytes]) -> Byteas:
-    """Pack byte strings."""
-    return Byteas(_varying(Byteas, values))
+def texts(values: Sequence[str]) -> bytes:
+    """Pack text[]."""
+    return _varying(_TEXT, [value.encode() for value in values])
 
 
-def texts(values: Sequence[str]) -> Texts:
-    """Pack texts."""
-    return Texts(_varying(Texts, [value.encode() for value in values]))
+def _oid(name: str) -> int:
+    return postgres.types[name].oid
 
 
-def register(connection: AsyncConnection[TupleRow]) -> None:
-    """Let statements of this connection take packed columns."""
-    for kind in (Int8s, Uuids, Byteas, Texts, Bools):
-        connection.adapters.register_dumper(kind, _dumper(kind))
+_INT2: Final = _oid("int2")
+_INT4: Final = _oid("int4")
+_INT8: Final = _oid("int8")
+_UUID: Final = _oid("uuid")
+_BOOL: Final = _oid("bool")
+_BYTEA: Final = _oid("bytea")
+_TEXT: Final = _oid("text")
+
+_INT2_OF: Final[Callable[[int], bytes]] = Struct("!h").pack
+_INT4_OF: Final[Callable[[int], bytes]] = Struct("!i").pack
+_INT8_OF: Final[Callable[[int], bytes]] = Struct("!q").pack
 
 
-def _dumper(packed: type[Packed]) -> type[Dumper]:
-    class PackedDumper(Dumper):
-        format = pq.Format.BINARY
-        oid = packed.kind.array_oid
-
-        def dump(self, obj: bytes) -> bytes:
-            return obj
-
-    return PackedDumper
-
-
-def _head(packed: type[Packed], length: int) -> bytes:
-    oid = packed.kind.oid
+def _head(oid: int, length: int) -> bytes:
     return _HEAD.pack(1, 0, oid, length, 1) if length else _EMPTY.pack(0, 0, oid)
 
 
-def _fixed(kind: type[Packed], width: int, values: Sequence[bytes]) -> bytes:
+def _fixed(oid: int, width: int, values: Sequence[bytes]) -> bytes:
     """All elements have one length, so that it is the glue between them."""
     glue = _LENGTH.pack(width)
-    return _head(kind, len(values)) + (glue + glue.join(values) if values else b"")
+    return _head(oid, len(values)) + (glue + glue.join(values) if values else b"")
 
 
-def _varying(kind: type[Packed], values: Sequence[bytes]) -> bytes:
+def _varying(oid: int, values: Sequence[bytes]) -> bytes:
     lengths = map(_LENGTH.pack, map(len, values))
-    return _head(kind, len(values)) + b"".join(chain.from_iterable(zip(lengths, values, strict=True)))
+    return _head(oid, len(values)) + b"".join(chain.from_iterable(zip(lengths, values, strict=True)))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from engine.store.arrays import Packed, bools, byteas, int8s, texts, uuids
+from engine.store.arrays import bools, byteas, int2s, int4s, int8s, texts, uuids
 from engine.store.chain import chained
 from engine.store.port import (
     Append,
@@ -25,11 +25,11 @@ from engine.store.port import (
 NO_DEADLINE = -1
 """What the append says for no deadline."""
 
-Packer = Callable[[Any], Packed]
+Packer = Callable[[Any], bytes]
 
-_STREAM: tuple[Packer, ...] = (int8s, uuids, int8s, byteas, int8s, byteas, int8s, uuids, int8s, int8s, bools)
-_EVENT: tuple[Packer, ...] = (uuids, int8s, texts, int8s, byteas, texts, uuids, texts, int8s, byteas)
-_FACT: tuple[Packer, ...] = (int8s, uuids, int8s, int8s, byteas, texts, texts, byteas)
+_STREAM: tuple[Packer, ...] = (int2s, uuids, int8s, byteas, int8s, byteas, int8s, int8s, int8s, bools)
+_EVENT: tuple[Packer, ...] = (uuids, int8s, texts, int4s, byteas, texts, uuids, texts, int8s, byteas)
+_FACT: tuple[Packer, ...] = (int2s, uuids, int8s, int8s, byteas, texts, texts, byteas)
 
 
 class Chained(NamedTuple):
@@ -47,18 +47,20 @@ def chained_to(append: Append, previous: bytes) -> Chained:
     return Chained(append, previous, events, Appended(events[-1].version, events[-1].hash))
 
 
-def columns(rows: Sequence[Chained]) -> list[Packed]:
-    """Lay appends out as the columns of `sql.APPEND`: streams, events, facts."""
-    return [
-        *_packed(map(_stream_row, rows), _STREAM),
-        *_event_columns(rows),
-        *_packed((fact for row in rows for fact in _fact_rows(row)), _FACT),
-    ]
+def columns(rows: Sequence[Chained]) -> list[bytes]:
+    """Lay appends out as the columns of `sql.APPEND`: streams, events."""
+    return [*_packed(map(_stream_row, rows), _STREAM), *_event_columns(rows)]
 
 
-def keys(table_ids: Sequence[UUID]) -> tuple[Packed, Packed]:
+def fact_columns(rows: Sequence[Chained]) -> list[bytes]:
+    """Lay their facts out as the columns that `sql.APPEND_WITH_FACTS` takes besides; empty when there are none."""
+    facts = [fact for row in rows if row.append.outbox for fact in _fact_rows(row)]
+    return list(_packed(facts, _FACT)) if facts else []
+
+
+def keys(table_ids: Sequence[UUID]) -> tuple[list[int], list[UUID]]:
     """The columns shard and table_id."""
-    return int8s([shard_of(table_id) for table_id in table_ids]), uuids(table_ids)
+    return [shard_of(table_id) for table_id in table_ids], list(table_ids)
 
 
 def head_of(row: Sequence[Any]) -> StreamHead:
@@ -74,9 +76,8 @@ def fact_of(row: Sequence[Any]) -> PendingFact:
     return PendingFact(table_id, OutboxEntry(position, subject, event_id, payload), version, previous_hash)
 
 
-def _packed(rows: Iterable[tuple[object, ...]], packers: Sequence[Packer]) -> Iterator[Packed]:
-    columns = list(zip(*rows, strict=True)) or [()] * len(packers)
-    return (pack(column) for pack, column in zip(packers, columns, strict=True))
+def _packed(rows: Iterable[tuple[object, ...]], packers: Sequence[Packer]) -> Iterator[bytes]:
+    return (pack(column) for pack, column in zip(packers, zip(*rows, strict=True), strict=True))
 
 
 def _stream_row(row: Chained) -> tuple[object, ...]:
@@ -90,17 +91,16 @@ def _stream_row(row: Chained) -> tuple[object, ...]:
         last.version,
         last.hash,
         append.epoch,
-        append.command_id,
         deadline.at_ms if deadline else NO_DEADLINE,
         deadline.since_version if deadline else NO_DEADLINE,
         append.closes,
     )
 
 
-def _event_columns(rows: Sequence[Chained]) -> Iterator[Packed]:
+def _event_columns(rows: Sequence[Chained]) -> Iterator[bytes]:
     """The fields of an event as it is, between its shard and whether it ends its command."""
     events = [event for row in rows for event in row.events]
-    yield int8s([shard_of(event.table_id) for event in events])
+    yield int2s([shard_of(event.table_id) for event in events])
     yield from _packed(events, _EVENT)
     yield bools([event is row.events[-1] for row in rows for event in row.events])
 

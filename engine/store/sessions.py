@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping, Sequence
-from typing import Any, LiteralString, Self
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, LiteralString, Self, TypeVar
 
 import psycopg
 import structlog
@@ -32,6 +32,7 @@ _LOOKUPS_ONLY = "-c jit=off -c enable_seqscan=off -c enable_hashjoin=off -c enab
 
 Parameters = Sequence[object] | Mapping[str, object]
 Connection = AsyncConnection[TupleRow]
+Answer = TypeVar("Answer")
 
 
 class ConnectionLost(Exception):
@@ -65,15 +66,24 @@ async def connect(dsn: str, statement_s: float) -> Connection:
 async def fetch(
     connection: Connection, statement: LiteralString, parameters: Parameters, seconds: float
 ) -> list[TupleRow]:
-    """Run one statement and return its rows.
+    """Run one statement and return its rows. Raises what `bounded` does."""
+
+    async def rows() -> list[TupleRow]:
+        cursor = await connection.execute(statement, parameters, binary=True)
+        return await cursor.fetchall() if cursor.description else []
+
+    return await bounded(connection, rows(), seconds)
+
+
+async def bounded(connection: Connection, work: Awaitable[Answer], seconds: float) -> Answer:
+    """Wait for what runs one statement, and cut its connection when that takes too long.
 
     Raises `ConnectionLost` when its outcome is unknown, `psycopg.Error` when the server said no and nothing happened.
     The caller must not be cancelled: it belongs to the store.
     """
     cut = asyncio.get_running_loop().call_later(seconds, _cut, connection, seconds)
     try:
-        cursor = await connection.execute(statement, parameters, binary=True)
-        return await cursor.fetchall() if cursor.description else []
+        return await work
     except errors.ReadOnlySqlTransaction as demoted:
         # The server has become a standby; the primary is elsewhere, and only a new connection finds it.
         await connection.close()

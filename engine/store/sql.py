@@ -24,13 +24,13 @@ where name in ('fsync', 'full_page_writes', 'synchronous_commit') and setting = 
 
 _HEAD: LiteralString = "table_id, version, head, owner_epoch, closed, deadline_at_ms, deadline_since_version"
 
-APPEND: LiteralString = """
+_STREAMS_AND_EVENTS: LiteralString = """
 with asked as materialized (
     select * from unnest(
-        %b::int2[], %b::uuid[], %b::int8[], %b::bytea[], %b::int8[], %b::bytea[], %b::int8[], %b::uuid[],
-        %b::int8[], %b::int8[], %b::bool[]
+        $1::int2[], $2::uuid[], $3::int8[], $4::bytea[], $5::int8[], $6::bytea[], $7::int8[],
+        $8::int8[], $9::int8[], $10::bool[]
     ) with ordinality as asked (
-        shard, table_id, expected_version, expected_head, version, head, epoch, command_id,
+        shard, table_id, expected_version, expected_head, version, head, epoch,
         deadline_at_ms, deadline_since_version, closes, place
     )
 ),
@@ -63,28 +63,39 @@ logged as (
     insert into engine.event
         (shard, table_id, version, type, schema, payload, actor, command_id, trace_id, at_ms, hash, ends_command)
     select * from unnest(
-        %b::int2[], %b::uuid[], %b::int8[], %b::text[], %b::int4[], %b::bytea[], %b::text[], %b::uuid[],
-        %b::text[], %b::int8[], %b::bytea[], %b::bool[]
+        $11::int2[], $12::uuid[], $13::int8[], $14::text[], $15::int4[], $16::bytea[], $17::text[], $18::uuid[],
+        $19::text[], $20::int8[], $21::bytea[], $22::bool[]
     ) as event (
         shard, table_id, version, type, schema, payload, actor, command_id, trace_id, at_ms, hash, ends_command
     )
     -- `is true` keeps this a hashed lookup, never a join.
     where (table_id in (select table_id from done)) is true
-),
+)
+"""
+
+_FACTS: LiteralString = """,
 noted as (
     insert into engine.outbox (shard, table_id, position, version, previous_hash, subject, event_id, payload)
     select * from unnest(
-        %b::int2[], %b::uuid[], %b::int8[], %b::int8[], %b::bytea[], %b::text[], %b::text[], %b::bytea[]
+        $23::int2[], $24::uuid[], $25::int8[], $26::int8[], $27::bytea[], $28::text[], $29::text[], $30::bytea[]
     ) as fact (shard, table_id, position, version, previous_hash, subject, event_id, payload)
     where (table_id in (select table_id from done)) is true
 )
+"""
+
+_REFUSED_PLACES: LiteralString = """
 select place from asked where table_id not in (select table_id from done)
 """
+
+APPEND: LiteralString = _STREAMS_AND_EVENTS + _REFUSED_PLACES
 """Store many tables' appends. Answers the places, from 1, of those that were refused; their tables are as they were.
 
 A command that is stored already violates the log's index of commands and with it fails the whole statement: to look for
 it first would open every partition for every append. -1 stands for no deadline.
 """
+
+APPEND_WITH_FACTS: LiteralString = _STREAMS_AND_EVENTS + _FACTS + _REFUSED_PLACES
+"""The same for appends that publish facts as well. Few do, and to be ready for facts costs what five appends cost."""
 
 REFUSED: LiteralString = """
 select

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
 from psycopg import conninfo
-from psycopg.rows import TupleRow
 
 from deploy.local.postgres_server import PostgresServer
 from engine.runtime.lifecycle import Lifecycle
 from engine.runtime.migrations import pending, upgrade
 from engine.service.main import open_store
 from engine.service.settings import EngineSettings
-from engine.store import append as append_module
-from engine.store import sql
+from engine.store import prepared, sessions
 from engine.store.append import Terms
 from engine.store.partitions import AHEAD, first_id, make_partitions
 from engine.store.port import Appended, Deadline, NotTheLeader, StoreUnavailable
 from engine.store.postgres import HEAD, MIGRATIONS, SCHEMA, Pool, PostgresEventStore, UnmigratedStore, VolatileStore
-from engine.store.sessions import Connection, fetch
+from engine.store.sessions import Connection, bounded
 from tests.support.streams import append, event, fact, table_id
 
 TODAY = datetime.now(tz=UTC).date()
@@ -299,14 +298,15 @@ async def test_an_append_with_its_facts_and_its_deadline_is_one_statement(
     table, statements = table_id(), list[str]()
     await postgres_store.append(append(table))
 
-    async def counted(connection: Connection, statement: LiteralString, *how: Any) -> list[TupleRow]:
-        statements.append(statement)
-        return await fetch(connection, statement, *how)
+    async def counted(connection: Connection, work: Awaitable[Any], seconds: float) -> Any:
+        statements.append("one")
+        return await bounded(connection, work, seconds)
 
-    monkeypatch.setattr(append_module, "fetch", counted)
+    for module in (sessions, prepared):
+        monkeypatch.setattr(module, "bounded", counted)
     await postgres_store.append(append(table, 1, event(), event(), outbox=(fact(1),), deadline=Deadline(1000, 3)))
 
-    assert statements == [sql.APPEND]
+    assert statements == ["one"]
     assert (await postgres_store.head(table)).deadline == Deadline(1000, 3)
 
 

@@ -6,18 +6,22 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from typing import Any, LiteralString
 from uuid import UUID
 
 import psycopg
 import pytest
-from psycopg import conninfo
+from psycopg import conninfo, errors
+from psycopg.rows import TupleRow
 
 from deploy.local.postgres_server import PostgresServer
 from engine.store import append as append_module
+from engine.store import sql
 from engine.store.append import Terms
 from engine.store.chain import first_break
 from engine.store.port import Append, Appended, OutcomeUnknown, StoreUnavailable
 from engine.store.postgres import Pool, PostgresEventStore
+from engine.store.sessions import Connection, fetch
 from tests.support.proxy import FaultyProxy
 from tests.support.streams import append, table_id
 
@@ -258,4 +262,39 @@ async def test_a_lane_that_dies_leaves_nobody_waiting(store_dsn: str, monkeypatc
     assert {type(answer) for answer in answers} <= {OutcomeUnknown, StoreUnavailable}
     with pytest.raises(StoreUnavailable):
         await store.append(append(table_id()))
+    await store.close()
+
+
+async def test_a_lane_that_dies_leaves_the_others_at_work(store_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = await PostgresEventStore.open(store_dsn, Terms(lanes=2))
+    with monkeypatch.context() as broken:
+        broken.setattr(append_module, "columns", lambda _: 1 // 0)
+        with pytest.raises((OutcomeUnknown, StoreUnavailable)):
+            await store.append(append(table_id()))
+
+    assert (await asyncio.wait_for(store.append(append(table_id())), 10)).version == 1
+    await store.close()
+
+
+async def test_a_server_that_cannot_tell_why_it_refused_is_asked_again(
+    store_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await PostgresEventStore.open(store_dsn, Terms(lanes=1))
+    table, command = table_id(), append(table_id())
+    await store.append(command)
+    asked = 0
+
+    async def short_of_memory(connection: Connection, statement: LiteralString, *how: Any) -> list[TupleRow]:
+        nonlocal asked
+        asked += statement == sql.REFUSED
+        if statement == sql.REFUSED and asked <= 2:
+            raise errors.OutOfMemory
+        return await fetch(connection, statement, *how)
+
+    monkeypatch.setattr(append_module, "fetch", short_of_memory)
+    answers = await asyncio.gather(store.append(command), store.append(append(table)))
+
+    assert {answer.version for answer in answers} == {1}
+    assert asked == 3
+    assert len(await store.read(command.table_id)) == len(await store.read(table)) == 1
     await store.close()

@@ -39,9 +39,11 @@ BRIEF_S = 0.1
 def without_epoch_check() -> None:
     """Let who led a table once append to it for ever."""
     checked = "and stream.owner_epoch <= asked.epoch"
-    if checked not in sql.APPEND:
-        raise LookupError(checked)
-    sql.APPEND = sql.APPEND.replace(checked, "")
+    for name in ("APPEND", "APPEND_WITH_FACTS"):
+        statement = getattr(sql, name)
+        if checked not in statement:
+            raise LookupError(checked)
+        setattr(sql, name, statement.replace(checked, ""))
 
 
 def without_expected_sequence() -> None:
