@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from engine.store.port import Append, Appended, OutcomeUnknown, StoreUnavailable
 
-FEW = 32
+FEW = 48
 """So many appends are not split: a statement's own price is that of about as many."""
 LINGER_S = 0.005
 """No batch waits longer for another one, whose lane may hang, or whose disk is so slow that two had better wait at once."""

@@ -40,7 +40,7 @@ from engine.store.port import Append, Deadline
 from engine.store.postgres import PostgresEventStore
 from tests.support.streams import append, event, table_id
 
-LAPS = 7
+LAPS = 11
 """All are measured in turns, so that a disturbance meets each."""
 ROWS = 15_000
 """Of all tables together in a lap."""
@@ -228,7 +228,9 @@ class Metronome:
     def reach(self, seconds: float) -> asyncio.Future[None]:
         """Done when so many seconds have passed since the start."""
         beat = max(self._beat, round(seconds / self.BEAT_S))
-        return self._waiting.setdefault(beat, asyncio.get_running_loop().create_future())
+        if beat not in self._waiting:
+            self._waiting[beat] = asyncio.get_running_loop().create_future()
+        return self._waiting[beat]
 
     async def run(self) -> None:
         """Go on until cancelled."""
