@@ -188,18 +188,23 @@ class Turnstile:
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
+        self._coming = 0
 
     async def enter(self) -> bool:
         """Wait for the turn. False when the one before took its time: then nobody's turn ends with this one."""
         if not self._turn.locked():
             return await self._turn.acquire()
+        self._coming += 1
         try:
             async with asyncio.timeout(LINGER_S):
                 return await self._turn.acquire()
         except TimeoutError:
             return False
+        finally:
+            self._coming -= 1
 
     async def leave(self) -> None:
         """End the turn; the next one sets out before this one's answers are given."""
         self._turn.release()
-        await asyncio.sleep(0)
+        if self._coming:
+            await asyncio.sleep(0)

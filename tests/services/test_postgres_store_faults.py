@@ -11,6 +11,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+import structlog
 from psycopg import conninfo, errors
 from psycopg.rows import TupleRow
 
@@ -21,7 +22,7 @@ from engine.store.append import Terms
 from engine.store.chain import first_break
 from engine.store.port import Append, Appended, OutcomeUnknown, StoreUnavailable
 from engine.store.postgres import Pool, PostgresEventStore
-from engine.store.sessions import Connection, fetch
+from engine.store.sessions import Connection, connect, fetch
 from tests.support.proxy import FaultyProxy
 from tests.support.streams import append, table_id
 
@@ -297,4 +298,27 @@ async def test_a_server_that_cannot_tell_why_it_refused_is_asked_again(
     assert {answer.version for answer in answers} == {1}
     assert asked == 3
     assert len(await store.read(command.table_id)) == len(await store.read(table)) == 1
+    await store.close()
+
+
+async def test_a_connection_that_is_gone_before_a_statement_is_sent_is_replaced(
+    store_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections: list[Connection] = []
+
+    async def noted(*how: Any) -> Connection:
+        connections.append(await connect(*how))
+        return connections[-1]
+
+    monkeypatch.setattr(append_module, "connect", noted)
+    store = await PostgresEventStore.open(store_dsn, Terms(lanes=1))
+    table = table_id()
+    await store.append(append(table))
+    await connections[0].close()
+
+    with structlog.testing.capture_logs() as told:
+        assert (await store.append(append(table, 1))).version == 2
+
+    assert len(connections) == 2
+    assert not told
     await store.close()
