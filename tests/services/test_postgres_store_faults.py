@@ -251,6 +251,22 @@ async def test_an_append_that_was_cut_while_it_waited_for_a_lock_is_stored_once(
     await store.close()
 
 
+async def test_a_statement_that_hangs_holds_up_nobody_behind_it(store_dsn: str) -> None:
+    store = await PostgresEventStore.open(store_dsn)
+    table = table_id()
+    await store.append(append(table))
+    with psycopg.connect(store_dsn) as other:
+        other.execute("select * from engine.stream for update")
+        hanging = asyncio.create_task(store.append(append(table, 1)))
+        await asyncio.sleep(0.1)
+        behind = [(await asyncio.wait_for(store.append(append(table_id())), 2)).version for _ in range(3)]
+        assert not hanging.done()
+
+    assert behind == [1, 1, 1]
+    assert (await hanging).version == 2
+    await store.close()
+
+
 async def test_a_lane_that_dies_leaves_nobody_waiting(store_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = await PostgresEventStore.open(store_dsn, Terms(lanes=1))
 
