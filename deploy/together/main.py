@@ -42,7 +42,7 @@ async def compose(life: Lifecycle, settings: TogetherSettings) -> GrpcServer:
 
     server.add(LEADS, lambda _: None, leads_all)
     watchers = start_table(life, bus, server, patience=settings.patience(), bounds=settings.bounds(), registry=registry)
-    await parts.start_server(life, server, settings.grace)
+    await parts.start_server(life, server)
     life.on_stop("streams", watchers.drain)
     return server
 

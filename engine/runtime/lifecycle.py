@@ -35,6 +35,8 @@ class Lifecycle:
     def __init__(self, grace: float = 20.0) -> None:
         self.left: list[str] = []
         """Parts that were left because they did not stop in time."""
+        self.may_take_s = grace * _SHARE
+        """Seconds that the part which is being stopped may take."""
         self._grace = grace
         self._stops: list[tuple[str, Stop]] = []
         self._stop_asked = asyncio.Event()
@@ -94,7 +96,8 @@ class Lifecycle:
         clock = asyncio.get_running_loop().time
         ends_at = clock() + self._grace
         while self._stops:
-            await self._stop_last((ends_at - clock()) * _SHARE)
+            self.may_take_s = (ends_at - clock()) * _SHARE
+            await self._stop_last(self.may_take_s)
         _log.info("stopped", failed=self._failed)
 
     async def _stop_last(self, seconds: float) -> None:

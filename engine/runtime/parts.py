@@ -101,10 +101,10 @@ def listening(settings: ListenSettings) -> ServerOptions:
     return ServerOptions(settings.grpc_host, settings.grpc_port, _tls(settings))
 
 
-async def start_server(life: Lifecycle, server: GrpcServer, grace: float) -> None:
-    """Listen; at the stop calls under way get half of the process's grace. Raises `OSError`."""
+async def start_server(life: Lifecycle, server: GrpcServer) -> None:
+    """Listen; at the stop calls under way get half of the time that is left for it by then. Raises `OSError`."""
     await server.start()
-    life.on_stop("server", lambda: server.stop(grace / 2))
+    life.on_stop("server", lambda: server.stop(life.may_take_s / 2))
 
 
 def readiness(pool: AsyncConnectionPool, bus: NatsBus) -> IsReady:

@@ -121,7 +121,7 @@ async def compose(life: Lifecycle, settings: EngineSettings) -> GrpcServer:
     engine = await start_engine(life, store, bus, terms=settings.terms(), registry=registry)
     server = GrpcServer(parts.listening(settings), ())
     add_health(server, engine, store, bus)
-    await parts.start_server(life, server, settings.grace)
+    await parts.start_server(life, server)
     return server
 
 

@@ -133,7 +133,7 @@ async def compose(life: Lifecycle, settings: MatchmakingSettings) -> GrpcServer:
     matchmaking = await start_matchmaking(life, pool, bus, settings, registry)
     server = parts.new_server(settings, registry, SystemClock())
     add_to(server, matchmaking, parts.readiness(pool, bus))
-    await parts.start_server(life, server, settings.grace)
+    await parts.start_server(life, server)
     life.on_stop("watchers", matchmaking.watches.close)
     return server
 

@@ -79,7 +79,7 @@ async def compose(life: Lifecycle, settings: RankingSettings) -> GrpcServer:
     ranking = await start_ranking(life, pool, bus, settings, registry)
     server = parts.new_server(settings, registry, SystemClock())
     add_to(server, ranking, parts.readiness(pool, bus))
-    await parts.start_server(life, server, settings.grace)
+    await parts.start_server(life, server)
     return server
 
 

@@ -71,7 +71,7 @@ async def compose(life: Lifecycle, settings: TableSettings) -> GrpcServer:
     bus = await parts.start_bus(life, settings, "gouji-table", registry)
     server = parts.new_server(settings, registry, SystemClock())
     watchers = start_table(life, bus, server, patience=settings.patience(), bounds=settings.bounds(), registry=registry)
-    await parts.start_server(life, server, settings.grace)
+    await parts.start_server(life, server)
     life.on_stop("streams", watchers.drain)
     return server
 

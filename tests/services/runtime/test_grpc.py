@@ -24,8 +24,10 @@ from engine.runtime.grpc_client import DialOptions, dial
 from engine.runtime.grpc_server import GrpcServer, ServerOptions
 from engine.runtime.identity import Minter, Role, Verifier, new_keys
 from engine.runtime.interceptors import Bounds, Door, Measures
+from engine.runtime.lifecycle import Lifecycle
 from engine.runtime.limits import Rate
 from engine.runtime.logs import request_id
+from engine.runtime.parts import start_server
 
 SERVICE = "test.Echo"
 HOUR_MS = 3_600_000
@@ -489,6 +491,29 @@ async def test_a_stop_lets_calls_finish_within_the_grace(house: House) -> None:
 
     assert (await serving).value == "last"
     await stopping
+
+
+async def test_calls_are_cut_off_in_time_when_other_parts_have_used_up_the_grace() -> None:
+    house, life, listening = House(), Lifecycle(grace=2), asyncio.Event()
+
+    async def compose(life: Lifecycle) -> None:
+        await start_server(life, house.server)
+        life.on_stop("streams", lambda: asyncio.sleep(1))
+        listening.set()
+
+    running = asyncio.create_task(life.run(compose))
+    await listening.wait()
+    channel = house.player()
+    call = channel.unary_unary(f"/{SERVICE}/Slow", StringValue.SerializeToString, StringValue.FromString)
+    serving = asyncio.ensure_future(call(StringValue(value="late")))
+    await house.echo.started.wait()
+    life.ask_to_stop()
+
+    assert await running == 0
+    assert life.left == []
+    with pytest.raises(grpc.aio.AioRpcError):
+        await serving
+    await channel.close()
 
 
 async def test_a_port_that_is_taken_is_an_error_at_the_start(house: House) -> None:
