@@ -36,6 +36,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from deploy import schemas
 from deploy.local.postgres_server import PostgresServer
+from engine.runtime.lifecycle import spare_the_collector
 from engine.store.port import Append, Deadline
 from engine.store.postgres import PostgresEventStore
 from tests.support.streams import append, event, table_id
@@ -123,12 +124,13 @@ def _made(make: Callable[[UUID, int], Item], tables: int) -> list[list[Item]]:
 @contextmanager
 def _as_after_a_start() -> Iterator[None]:
     """Keep the collector away from what is there already, as a process does once it has started."""
-    gc.collect()
-    gc.freeze()
+    usual = gc.get_threshold()
+    spare_the_collector()
     try:
         yield
     finally:
         gc.unfreeze()
+        gc.set_threshold(*usual)
 
 
 async def store_rate(store: PostgresEventStore, tables: int) -> float:
