@@ -48,7 +48,7 @@ async def compose(life: Lifecycle, settings: EngineSettings) -> None:
     engine = await start_engine(life, store, bus, terms=terms, registry=registry, clock=clock)
     server = GrpcServer(parts.listening(settings), ())
     add_health(server, engine, store, bus)
-    await parts.start_server(life, server, settings.grace)
+    await parts.start_server(life, server)
 
 
 def main() -> None:
