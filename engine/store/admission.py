@@ -19,6 +19,10 @@ MAX_TEXT = 256
 """Characters of a type, an actor, a trace id, a subject, an event id."""
 MAX_READ = 5000
 """Rows of one answer."""
+MAX_NUMBER = 1 << 62
+"""Versions, epochs, times, positions: what fits a column with room for what is counted on from there."""
+MAX_SCHEMA = (1 << 31) - 1
+"""An event's schema version."""
 
 
 def check(append: Append) -> None:
@@ -27,8 +31,9 @@ def check(append: Append) -> None:
         raise ValueError(f"a command stores 1 to {MAX_EVENTS} events")
     if len(append.outbox) > MAX_FACTS:
         raise ValueError(f"a command publishes at most {MAX_FACTS} facts")
-    if append.expected_version < 0 or append.epoch < 0 or append.at_ms < 0:
-        raise ValueError("versions, epochs and times are not negative")
+    _check_numbers(append.expected_version, append.epoch, append.at_ms)
+    if append.deadline is not None:
+        _check_numbers(append.deadline.since_version, 0, append.deadline.at_ms)
     _check_text(append.actor)
     _check_text(append.trace_id)
     for event in append.events:
@@ -52,7 +57,15 @@ def fair_share(owners: int, want: int) -> int:
     return min(want, -(-SHARDS // owners))
 
 
+def _check_numbers(version: int, epoch: int, at_ms: int) -> None:
+    # What is too long for a column would be found out among other tables' appends.
+    if not (0 <= version <= MAX_NUMBER and 0 <= epoch <= MAX_NUMBER and 0 <= at_ms <= MAX_NUMBER):
+        raise ValueError(f"versions, epochs and times are 0 to {MAX_NUMBER}")
+
+
 def _check_event(event: NewEvent) -> None:
+    if not 0 <= event.schema <= MAX_SCHEMA:
+        raise ValueError(f"a schema version is 0 to {MAX_SCHEMA}")
     _check_text(event.type)
     _check_payload(event.payload)
 
@@ -64,8 +77,8 @@ def _check_facts(entries: tuple[OutboxEntry, ...]) -> None:
         _check_payload(entry.payload)
     if any(after.position != before.position + 1 for before, after in pairwise(entries)):
         raise ValueError("facts are numbered without holes")
-    if entries[0].position < 1:
-        raise ValueError("facts are numbered from 1")
+    if not 1 <= entries[0].position <= MAX_NUMBER:
+        raise ValueError(f"facts are numbered from 1 to {MAX_NUMBER}")
 
 
 def _check_payload(payload: bytes) -> None:
@@ -76,3 +89,6 @@ def _check_payload(payload: bytes) -> None:
 def _check_text(text: str) -> None:
     if len(text) > MAX_TEXT or "\0" in text:
         raise ValueError(f"a name has at most {MAX_TEXT} characters and no NUL")
+    if not text.isascii():
+        # Half a character is a `UnicodeEncodeError`, which is a `ValueError`.
+        text.encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from uuid import UUID, uuid4
 
@@ -13,9 +14,11 @@ from engine.store.admission import MAX_BYTES, MAX_EVENTS
 from engine.store.chain import first_break
 from engine.store.port import (
     GENESIS,
+    Append,
     Appended,
     Deadline,
     EventStore,
+    NewEvent,
     NotTheLeader,
     StoreUnavailable,
     StreamNotFound,
@@ -123,6 +126,33 @@ async def test_a_payload_beyond_the_bound_is_refused(store: EventStore) -> None:
 async def test_a_name_with_a_nul_is_refused(store: EventStore) -> None:
     with pytest.raises(ValueError, match="NUL"):
         await store.append(replace(append(table_id()), actor="a\0b"))
+
+
+ODD: dict[str, Callable[[Append], Append]] = {
+    "version": lambda given: replace(given, expected_version=1 << 63),
+    "epoch": lambda given: replace(given, epoch=1 << 63),
+    "negative epoch": lambda given: replace(given, epoch=-1),
+    "time": lambda given: replace(given, at_ms=1 << 63),
+    "deadline": lambda given: replace(given, deadline=Deadline(1 << 63, 1)),
+    "negative deadline": lambda given: replace(given, deadline=Deadline(-1, 1)),
+    "since version": lambda given: replace(given, deadline=Deadline(1, 1 << 63)),
+    "schema": lambda given: replace(given, events=(NewEvent("set_laid", 1 << 31, b""),)),
+    "position": lambda given: replace(given, outbox=(fact(1 << 63),)),
+    "half a character": lambda given: replace(given, actor="\ud800"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+async def test_what_fits_no_column_is_refused_and_disturbs_nobody(store: EventStore, odd: str) -> None:
+    bystander = table_id()
+
+    wrong, right = await asyncio.gather(
+        store.append(ODD[odd](append(table_id()))), store.append(append(bystander)), return_exceptions=True
+    )
+
+    assert isinstance(wrong, ValueError)
+    assert isinstance(right, Appended)
+    assert (await store.append(append(bystander, 1))).version == 2
 
 
 # Commands
