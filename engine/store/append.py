@@ -87,7 +87,9 @@ class Lane:
             while (failure := await self._try(batch)) is not None:
                 await self._disconnect()
                 if clock() >= began + self._terms.patience_s:
-                    _log.error("appends given up", appends=len(batch.entries), sent=batch.sent)
+                    _log.error(
+                        "appends given up", appends=len(batch.entries), sent=batch.sent, cause=type(failure).__name__
+                    )
                     batch.fail(failure)
                     self._line.give_up(began, failure)
                     return
@@ -193,7 +195,9 @@ class Lane:
         return left
 
     def _refuse_alone(self, entry: Waiting, failure: psycopg.Error) -> None:
-        _log.error("append refused by the database", table_id=str(entry.append.table_id), error=str(failure))
+        # Never the whole text: its details may quote the row, cards and all.
+        reason = failure.diag.message_primary or type(failure).__name__
+        _log.error("append refused by the database", table_id=str(entry.append.table_id), error=reason)
         self._heads.forget(entry.append.table_id)
         if isinstance(failure, errors.UniqueViolation) and failure.diag.constraint_name == "outbox_pkey":
             entry.refuse(ValueError("a fact of this position is waiting already"))

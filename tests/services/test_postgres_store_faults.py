@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, LiteralString
 from uuid import UUID
@@ -24,7 +25,7 @@ from engine.store.port import Append, Appended, OutcomeUnknown, StoreUnavailable
 from engine.store.postgres import Pool, PostgresEventStore
 from engine.store.sessions import Connection, connect, fetch
 from tests.support.proxy import FaultyProxy
-from tests.support.streams import append, table_id
+from tests.support.streams import append, event, table_id
 
 QUICK = Terms(lanes=1, statement_s=0.4, patience_s=1.0)
 QUICK_POOL = Pool(size=2, statement_s=0.4, patience_s=1.0)
@@ -237,12 +238,19 @@ async def test_cancelled_readers_leave_the_connections_in_order(store_dsn: str) 
     await store.close()
 
 
+@contextmanager
+def streams_locked(dsn: str) -> Iterator[None]:
+    """Let no stream that is there move on."""
+    with psycopg.connect(dsn) as other:
+        other.execute("select * from engine.stream for update")
+        yield
+
+
 async def test_an_append_that_was_cut_while_it_waited_for_a_lock_is_stored_once(store_dsn: str) -> None:
     store = await PostgresEventStore.open(store_dsn, Terms(lanes=1, statement_s=0.3, patience_s=10))
     table = table_id()
     await store.append(append(table))
-    with psycopg.connect(store_dsn) as other:
-        other.execute("select * from engine.stream for update")
+    with streams_locked(store_dsn):
         waiting = asyncio.create_task(store.append(append(table, 1)))
         await asyncio.sleep(1)
 
@@ -255,8 +263,7 @@ async def test_a_statement_that_hangs_holds_up_nobody_behind_it(store_dsn: str) 
     store = await PostgresEventStore.open(store_dsn)
     table = table_id()
     await store.append(append(table))
-    with psycopg.connect(store_dsn) as other:
-        other.execute("select * from engine.stream for update")
+    with streams_locked(store_dsn):
         hanging = asyncio.create_task(store.append(append(table, 1)))
         await asyncio.sleep(0.1)
         behind = [(await asyncio.wait_for(store.append(append(table_id())), 2)).version for _ in range(3)]
@@ -337,4 +344,18 @@ async def test_a_connection_that_is_gone_before_a_statement_is_sent_is_replaced(
 
     assert len(connections) == 2
     assert not told
+    await store.close()
+
+
+async def test_what_the_database_refuses_is_told_without_the_row(store_dsn: str) -> None:
+    with psycopg.connect(store_dsn) as owner:
+        owner.execute("alter table engine.event add check (octet_length(payload) < 10)")
+    store = await PostgresEventStore.open(store_dsn)
+
+    with structlog.testing.capture_logs() as told, pytest.raises(StoreUnavailable, match="23514"):
+        await store.append(append(table_id(), 0, event(b"a hand of cards")))
+
+    (refused,) = [entry for entry in told if entry["event"] == "append refused by the database"]
+    assert "check constraint" in refused["error"]
+    assert b"a hand of cards".hex() not in repr(told)
     await store.close()
